@@ -12,6 +12,8 @@ use wire::Secret;
 pub const DATA_DIR_HEADER: &str = "binlogd-data-dir";
 /// Stands there for a folder whose name a header cannot hold, or is not told to who has not logged in.
 pub const DATA_DIR_UNTOLD: &str = "?";
+/// Likewise: the level of the verdict on all, as JSON has it.
+pub const LEVEL_HEADER: &str = "binlogd-level";
 /// Name of the file in the data folder: one line, the address as `host:port`.
 pub const ADDRESS_FILE: &str = "admin.address";
 /// Beside it, where the address asks for a token: one line, the token. Who may read the data folder may ask.

@@ -54,7 +54,7 @@ mod serving;
 mod token;
 mod upkeep;
 
-pub use address::{ADDRESS_FILE, AddressFile, DATA_DIR_HEADER, DATA_DIR_UNTOLD, reachable};
+pub use address::{ADDRESS_FILE, AddressFile, DATA_DIR_HEADER, DATA_DIR_UNTOLD, LEVEL_HEADER, reachable};
 pub use deed::{Controls, Deed};
 pub use metrics::text as metrics_text;
 

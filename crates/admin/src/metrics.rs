@@ -4,7 +4,7 @@
 //! kept between scrapes. docs/reference/metrics.md lists them.
 
 use super::archives;
-use super::families::{counters, gauges, histograms, of};
+use super::families::{counters, gauge, gauges, histograms, of};
 use super::peers;
 use super::resources;
 use super::serving;
@@ -15,7 +15,9 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
-use status::{AckReplicasStatus, CounterValues, DaemonMonitor, SourceMonitor, SourceState, count};
+use status::{
+    AckReplicasStatus, CounterValues, DaemonMonitor, DaemonStatus, SourceMonitor, StateName, count,
+};
 use std::fmt::{Error, Result};
 use std::sync::Arc;
 
@@ -87,6 +89,7 @@ impl Collector for Scrape {
             serving::encode(&mut encoder, serve)?;
         }
         encode_states(&mut encoder, &sources)?;
+        encode_levels(&mut encoder, &self.monitor.glance(self.now))?;
         encode_facts(&mut encoder, &sources)?;
         upkeep::encode(&mut encoder, &sources, serve.as_ref())?;
         peers::encode(&mut encoder, &sources)?;
@@ -171,14 +174,23 @@ impl Scrape {
 
 fn encode_states(encoder: &mut DescriptorEncoder, sources: &[Arc<SourceMonitor>]) -> Result {
     let states: Vec<_> = sources.iter().map(|source| (source, source.state_in_words().0)).collect();
-    let up =
-        states.iter().map(|(source, state)| (of(source), u64::from(*state == SourceState::Receiving.word())));
+    let up = states.iter().map(|(source, state)| (of(source), u64::from(*state == StateName::Receiving)));
     gauges(encoder, "binlogd_source_up", None, "1 while the source is received, otherwise 0", up)?;
     let each = states.iter().flat_map(|(source, state)| {
-        SourceState::WORDS
-            .map(|word| ([("source", source.name()), ("state", word)], u64::from(word == *state)))
+        StateName::ALL
+            .iter()
+            .map(move |name| ([("source", source.name()), ("state", name.word())], u64::from(name == state)))
     });
     gauges(encoder, "binlogd_source_state", None, "1 for the state that the source is in, otherwise 0", each)
+}
+
+/// The one judgement, as every other surface shows it.
+fn encode_levels(encoder: &mut DescriptorEncoder, status: &DaemonStatus) -> Result {
+    let help = "The level of the verdict on all: 0 ok, 1 notice, 2 warning, 3 critical";
+    gauge(encoder, "binlogd_level", help, status.verdict.level as u64)?;
+    let help = "The level of the verdict on the source: 0 ok, 1 notice, 2 warning, 3 critical";
+    let rows = status.sources.iter().map(|source| ([("source", &*source.name)], source.verdict.level as u64));
+    gauges(encoder, "binlogd_source_level", None, help, rows)
 }
 
 fn encode_facts(encoder: &mut DescriptorEncoder, sources: &[Arc<SourceMonitor>]) -> Result {
@@ -349,7 +361,7 @@ mod tests {
     use super::*;
     use codec::Position;
     use config::DiskWarn;
-    use status::{DiskSpace, Ladder, SemiSyncStatus};
+    use status::{DiskSpace, Ladder, SemiSyncStatus, SourceState};
     use std::collections::{BTreeMap, BTreeSet};
     use std::path::Path;
     use std::time::Duration;
@@ -459,7 +471,8 @@ mod tests {
     fn the_text_obeys_the_format() {
         let (types, samples) = parse(&scrape());
         for sample in &samples {
-            let daemon_wide = ["binlogd_build", "binlogd_uptime_seconds"].contains(&sample.family.as_str())
+            let daemon_wide = ["binlogd_build", "binlogd_uptime_seconds", "binlogd_level"]
+                .contains(&sample.family.as_str())
                 || sample.family.starts_with("binlogd_disk_");
             assert!(daemon_wide || sample.labels.contains("source=\""), "{sample:?}");
         }

@@ -2,7 +2,7 @@
 
 use super::access::{Access, Who, guard};
 use super::act;
-use super::address::{DATA_DIR_HEADER, DATA_DIR_UNTOLD};
+use super::address::{DATA_DIR_HEADER, DATA_DIR_UNTOLD, LEVEL_HEADER};
 use super::asked::{Asked, html};
 use super::connection::Connection;
 use super::desk::Desk;
@@ -17,7 +17,7 @@ use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use jiff::Timestamp;
-use status::{DaemonMonitor, SourceState};
+use status::{DaemonMonitor, DaemonStatus};
 use std::fmt::Write;
 use std::sync::Arc;
 use tokio::sync::Semaphore;
@@ -164,13 +164,15 @@ async fn scrape(State(Asked { monitor, .. }): State<Asked>, headers: HeaderMap) 
 }
 
 async fn health(State(Asked { monitor, .. }): State<Asked>) -> Response {
-    let mut answer = match complaints(&monitor) {
+    let status = monitor.glance(Timestamp::now());
+    let mut answer = match complaints(&status) {
         None => (StatusCode::OK, "ok\n").into_response(),
         Some(complaints) => (StatusCode::SERVICE_UNAVAILABLE, complaints).into_response(),
     };
-    let data_dir = monitor.data_dir().display().to_string();
-    let data_dir = HeaderValue::from_str(&data_dir).unwrap_or(HeaderValue::from_static(DATA_DIR_UNTOLD));
+    let data_dir =
+        HeaderValue::from_str(&status.data_dir).unwrap_or(HeaderValue::from_static(DATA_DIR_UNTOLD));
     answer.headers_mut().insert(DATA_DIR_HEADER, data_dir);
+    answer.headers_mut().insert(LEVEL_HEADER, HeaderValue::from_static(status.verdict.level.word()));
     answer
 }
 
@@ -185,26 +187,22 @@ async fn live(State(Asked { monitor, .. }): State<Asked>) -> Response {
     }
 }
 
-/// One line for each source that does not receive, whose commits wait for other replicas, or whose archive was put back; `None` when all
-/// is well.
-fn complaints(monitor: &DaemonMonitor) -> Option<String> {
-    let sources = monitor.sources();
-    if sources.is_empty() {
+/// A line for each source that is not healthy by its verdict, and one more where two things are wrong; `None` when all is well.
+fn complaints(status: &DaemonStatus) -> Option<String> {
+    if status.sources.is_empty() {
         return Some("no source has been started\n".to_owned());
     }
     let mut lines = String::new();
-    for source in sources {
-        let (state, detail) = source.state_in_words();
-        if state != SourceState::Receiving.word() {
-            let colon = if detail.is_some() { ": " } else { "" };
-            // One line a source, whatever an error message of a server holds. Writing to a String does not fail.
-            let detail = detail.unwrap_or_default().replace(['\r', '\n'], " ");
-            let _ = writeln!(lines, "{}: {state}{colon}{detail}", source.name());
-        } else if let Some(waits) = source.waits_for_others() {
-            let _ = writeln!(lines, "{}: {waits}", source.name());
-        }
-        if let Some(error) = source.archive.status(Timestamp::now()).as_ref().and_then(|it| it.put_back()) {
-            let _ = writeln!(lines, "{}: {}", source.name(), error.message.replace(['\r', '\n'], " "));
+    for source in status.sources.iter().filter(|source| source.verdict.healthy != Some(true)) {
+        let state = match (source.is_receiving(), &source.state_detail) {
+            (true, _) => source.waits_for_others(),
+            (false, None) => Some(source.state.to_string()),
+            (false, Some(detail)) => Some(format!("{}: {detail}", source.state)),
+        };
+        let archive = source.archive.as_ref().and_then(|archive| archive.put_back());
+        for what in state.into_iter().chain(archive.map(|error| error.message.clone())) {
+            // One line, whatever an error message of a server holds. Writing to a String does not fail.
+            let _ = writeln!(lines, "{}: {}", source.name, what.replace(['\r', '\n'], " "));
         }
     }
     (!lines.is_empty()).then_some(lines)

@@ -156,7 +156,7 @@ impl DaemonMonitor {
             events: lock(&self.events).newest_first(),
             sources: sources.collect(),
         };
-        status.judged()
+        status.judged(now)
     }
 }
 

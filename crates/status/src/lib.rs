@@ -9,7 +9,7 @@
 //! | `ladder.rs` | `Ladder`: the four positions received, written, durable, acknowledged |
 //! | `latency.rs` | `LatencyHistogram`: durations in log-linear buckets |
 //! | `counters.rs` | `Counters`: counts since the start |
-//! | `state.rs` | `SourceState`: what the receiver is doing |
+//! | `state.rs`, `state_name.rs` | `SourceState`: what the receiver is doing, with facts; `StateName`: in a word |
 //! | `facts.rs` | `SourceFacts`: what is known of the source and of the connection |
 //! | `session.rs` | state and facts under one lock |
 //! | `monitor.rs` | `SourceMonitor`: the live values of one source |
@@ -23,7 +23,8 @@
 //! | `events.rs` | `Events`: the last events in words |
 //! | `history.rs` | `History`: the last hour, for charts |
 //! | `timelines.rs` | `TimelineStatus`: the histories of a source |
-//! | `verdict.rs`, `judge.rs` | `Verdict`: what all of it means to an operator; how that is found |
+//! | `verdict.rs` | `Verdict`: what all of it means to an operator, the one judgement that all surfaces show |
+//! | `judge.rs`, `reason.rs`, `reason/` | how it is found: a reason for each thing that is not as it should be |
 //! | `units.rs` | numbers as a person reads them |
 //! | `disk.rs` | `DiskMonitor`: the file system of the data folder |
 //! | `past.rs` | `PreviousTimeline`, `Regained`, `Missing`, `LastError`: what was before |
@@ -61,6 +62,7 @@ mod peers;
 mod place;
 mod pulse;
 mod rate;
+mod reason;
 mod resources;
 mod semi_sync;
 mod semi_sync_book;
@@ -68,6 +70,7 @@ mod serving;
 mod session;
 mod snapshot;
 mod state;
+mod state_name;
 mod time;
 mod timelines;
 pub mod units;
@@ -89,8 +92,9 @@ pub use peers::PeerStatus;
 pub use pulse::{Place, Pulse};
 pub use semi_sync::{Counted, SemiSyncLook, SemiSyncStatus};
 pub use serving::{ReaderStatus, ServeCounters, ServeStatus, Serving, SlotStatus};
-pub use snapshot::{DaemonStatus, DiskStatus, GtidTexts, Latencies, NOT_RUNNING, SourceStatus};
-pub use state::{DiskHang, ENDS, SourceState, Stuck};
+pub use snapshot::{DaemonStatus, DiskStatus, GtidTexts, Latencies, SourceStatus};
+pub use state::{DiskHang, SourceState, StopCause, Stuck};
+pub use state_name::StateName;
 pub use time::human_time;
 pub use timelines::TimelineStatus;
-pub use verdict::{Verdict, Worry};
+pub use verdict::{Topic, Verdict, Worry};

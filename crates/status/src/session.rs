@@ -5,7 +5,7 @@ use super::facts::SourceFacts;
 use super::past::{LastError, count};
 use super::semi_sync::SemiSyncStatus;
 use super::semi_sync_book::SemiSyncBook;
-use super::state::{DiskHang, ENDS, SourceState, Stuck};
+use super::state::{DiskHang, SourceState, StopCause, Stuck};
 use super::units;
 use codec::gtid::GtidState;
 use std::time::Instant;
@@ -22,6 +22,8 @@ pub(crate) struct Session {
     pub(crate) disk_hang: Option<DiskHang>,
     /// Written by the thread that watches the receiving ones, and by nobody else.
     pub(crate) stuck: Option<Stuck>,
+    /// The last attempt found the disk full.
+    pub(crate) disk_was_full: bool,
     pub(crate) events: Events,
 }
 
@@ -95,8 +97,8 @@ impl Session {
             }
             SourceState::Stuck(stuck) => (Level::Critical, stuck.what.clone()),
             // As wanted, and what comes next is told by itself.
-            SourceState::Stopped { reason } if reason == ENDS => return,
-            SourceState::Stopped { reason } => (Level::Critical, format!("stopped: {reason}")),
+            SourceState::Stopped { by: StopCause::End, .. } => return,
+            SourceState::Stopped { reason, .. } => (Level::Critical, format!("stopped: {reason}")),
         };
         self.events.note(level, "state", text);
     }

@@ -5,7 +5,7 @@
 use super::ack_replicas::AckReplicasStatus;
 use super::archive::ArchiveStatus;
 use super::counters::CounterValues;
-use super::events::Event;
+use super::events::{Event, Level};
 use super::history::Recent;
 use super::ladder::Ladder;
 use super::latency::LatencySummary;
@@ -14,16 +14,14 @@ use super::peers::PeerStatus;
 use super::resources::ResourcesStatus;
 use super::semi_sync::{SemiSyncLook, SemiSyncStatus, UnacknowledgedCommits, UnaskedTransactions};
 use super::serving::ServeStatus;
-use super::state::{RecoveryStatus, SourceState};
+use super::state::{RecoveryStatus, StopCause};
+use super::state_name::StateName;
 use super::timelines::TimelineStatus;
 use super::units::counted;
-use super::verdict::Verdict;
+use super::verdict::{Verdict, Worry};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-
-/// The `state` of a source when the status was read from the files and no daemon answered.
-pub const NOT_RUNNING: &str = "not running";
 
 /// The whole answer: one daemon, or one data folder when no daemon runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -55,26 +53,40 @@ pub struct DaemonStatus {
 }
 
 impl DaemonStatus {
-    /// Whether a daemon runs, every one of its sources receives, no commit waits for other replicas, and no archive was put back. False
-    /// when there is no source at all: a daemon that copies nothing keeps nobody's data safe.
+    /// Whether a daemon runs, and no source that is here is complained of by `binlogd health`. False when there is no source at all: a
+    /// daemon that copies nothing keeps nobody's data safe.
     pub fn is_healthy(&self) -> bool {
-        let was_put_back = |source: &SourceStatus| {
-            source.archive.as_ref().is_some_and(|archive| archive.put_back().is_some())
-        };
-        let is_well = |source: &SourceStatus| {
-            source.is_receiving() && source.waits_for_others().is_none() && !was_put_back(source)
-        };
+        let is_well = |source: &SourceStatus| source.verdict.healthy == Some(true);
         self.running && !self.sources.is_empty() && self.sources.iter().all(is_well)
     }
 
-    /// With the judgement of each source and of all: what a daemon says of itself, or what is made of an answer without any.
-    pub fn judged(mut self) -> DaemonStatus {
+    /// With the judgement of each source and of all: what a daemon says of itself, or what is made of files.
+    pub fn judged(mut self, now: Timestamp) -> DaemonStatus {
         let data_dir = std::path::PathBuf::from(&self.data_dir);
         for source in &mut self.sources {
-            source.verdict = Verdict::of_source(source, &data_dir);
+            source.verdict = Verdict::of_source(source, &data_dir, now);
         }
-        self.verdict = Verdict::of_daemon(&self);
+        self.verdict = Verdict::of_daemon(&self, now);
         self
+    }
+
+    /// An answer of a daemon as it is shown. One that is older does not say all of the judgement: it is made here, and that is told.
+    pub fn understood(self, now: Timestamp) -> DaemonStatus {
+        if self.verdict.healthy.is_some() {
+            return self;
+        }
+        let mut status = self.judged(now);
+        status.verdict.add(Worry {
+            level: Level::Notice,
+            kind: "older_daemon".to_owned(),
+            text: format!(
+                "The daemon is an older binlogd, {}, and this one judges what it says: some of it may be missing.",
+                status.binlogd_version
+            ),
+            advice: "Restart the daemon with the binlogd that is installed, or use that of the daemon.".to_owned(),
+            ..Worry::default()
+        });
+        status
     }
 }
 
@@ -104,9 +116,14 @@ pub struct SourceStatus {
     /// The name in the configuration.
     pub name: String,
     /// What the receiver is doing, in words; only `receiving` is healthy. `not running`: read from the files.
-    pub state: String,
+    pub state: StateName,
     /// What the state is about: the host, the reason, the time of the next attempt. Null when there is nothing to add.
     pub state_detail: Option<String>,
+    /// Who stopped the receiving: `end`, the daemon ends or takes up another configuration; `operator`, a statement or the page; `fault`, an
+    /// error that does not end by itself. Null but in the state `stopped`.
+    pub stopped_by: Option<StopCause>,
+    /// True while another attempt follows one that found the disk full.
+    pub disk_was_full: bool,
     /// How far the check of the live file is; null but in the state `recovering`.
     pub recovery: Option<RecoveryStatus>,
     /// The last error, kept after the source recovered; null when there was none since the start.
@@ -123,6 +140,8 @@ pub struct SourceStatus {
     pub timeline: Option<String>,
     /// Whether acknowledgements are wanted, and why or why not.
     pub semi_sync: SemiSyncStatus,
+    /// Whether the operator wants semi-sync (`semi_sync`); null when no daemon runs.
+    pub semi_sync_wanted: Option<bool>,
     /// The source's own word about semi-sync at the last look; null before the first, and without semi-sync.
     pub semi_sync_source: Option<SemiSyncLook>,
     /// Why the look at the source fails at present, and since when; null while it succeeds.
@@ -199,7 +218,7 @@ pub struct SourceStatus {
 impl SourceStatus {
     /// Whether the source is connected and its stream is being stored.
     pub fn is_receiving(&self) -> bool {
-        self.state == SourceState::Receiving.word()
+        self.state == StateName::Receiving
     }
 
     /// Why commits wait at the source although this copy acknowledges, in words, as of the last look.
@@ -247,7 +266,7 @@ pub struct Latencies {
 
 #[cfg(test)]
 mod tests {
-    use crate::{DaemonMonitor, DaemonStatus, DiskSpace, SourceMonitor, SourceStatus};
+    use crate::{DaemonMonitor, DaemonStatus, DiskSpace, SourceMonitor, SourceStatus, StateName};
     use config::DiskWarn;
     use jiff::Timestamp;
     use std::path::Path;
@@ -291,7 +310,8 @@ mod tests {
     fn a_daemon_without_sources_and_a_folder_without_daemon_are_not_healthy() {
         let mut status = fresh();
         assert!(!status.is_healthy());
-        status.sources[0].state = "receiving".to_owned();
+        status.sources[0].state = StateName::Receiving;
+        let status = &mut status.judged(Timestamp::UNIX_EPOCH);
         assert!(status.is_healthy());
         assert!(!DaemonStatus { running: false, ..status.clone() }.is_healthy());
         status.sources.clear();

@@ -2,14 +2,24 @@
 
 use super::ack_replicas::AckReplicasStatus;
 use super::facts::SourceFacts;
+use super::state_name::StateName;
 use super::time::human_time;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Instant;
 
-/// Why a receiver has stopped that was told to end: for another configuration, or with the process.
-pub const ENDS: &str = "binlogd stops, or takes up another configuration";
+/// Who stopped a receiver.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StopCause {
+    /// The daemon, which ends or takes up another configuration.
+    End,
+    /// Somebody, by a statement or on the page.
+    Operator,
+    /// An error that does not end by itself.
+    Fault,
+}
 
 /// What the receiver of a source is doing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,6 +73,8 @@ pub enum SourceState {
     Stopped {
         /// Why, and what to do.
         reason: String,
+        /// Who.
+        by: StopCause,
     },
 }
 
@@ -85,41 +97,47 @@ pub struct Stuck {
 }
 
 impl SourceState {
-    /// Every word that [`word`](SourceState::word) can give.
-    pub const WORDS: [&'static str; 13] = [
-        "starting",
-        "recovering",
-        "connecting",
-        "receiving",
-        "withholding acknowledgements",
-        "waiting for replicas",
-        "backing off",
-        "beginning from the archive",
-        "waiting for the archive",
-        "stuck",
-        "waiting for disk space",
-        "disk does not answer",
-        "stopped",
-    ];
+    /// Ended for good by an error.
+    pub fn stopped(reason: String) -> SourceState {
+        SourceState::Stopped { reason, by: StopCause::Fault }
+    }
 
-    /// The state in words, as status, metrics and `/healthz` show it.
-    pub fn word(&self) -> &'static str {
-        let index = match self {
-            SourceState::Starting => 0,
-            SourceState::Recovering => 1,
-            SourceState::Connecting { .. } => 2,
-            SourceState::Receiving => 3,
-            SourceState::Withholding => 4,
-            SourceState::WaitingForReplicas => 5,
-            SourceState::BackingOff { .. } => 6,
-            SourceState::BeginningFromArchive { .. } => 7,
-            SourceState::WaitingForArchive { .. } => 8,
-            SourceState::Stuck(_) => 9,
-            SourceState::WaitingForSpace { .. } => 10,
-            SourceState::DiskHangs(_) => 11,
-            SourceState::Stopped { .. } => 12,
-        };
-        Self::WORDS[index]
+    /// Ended because an operator wants it.
+    pub fn stopped_by_operator(reason: String) -> SourceState {
+        SourceState::Stopped { reason, by: StopCause::Operator }
+    }
+
+    /// Ended with the daemon, or for another configuration.
+    pub fn ended() -> SourceState {
+        let reason = "binlogd stops, or takes up another configuration".to_owned();
+        SourceState::Stopped { reason, by: StopCause::End }
+    }
+
+    /// The state in a word or two, as status, metrics and `/healthz` show it.
+    pub fn name(&self) -> StateName {
+        match self {
+            SourceState::Starting => StateName::Starting,
+            SourceState::Recovering => StateName::Recovering,
+            SourceState::Connecting { .. } => StateName::Connecting,
+            SourceState::Receiving => StateName::Receiving,
+            SourceState::Withholding => StateName::Withholding,
+            SourceState::WaitingForReplicas => StateName::WaitingForReplicas,
+            SourceState::BackingOff { .. } => StateName::BackingOff,
+            SourceState::BeginningFromArchive { .. } => StateName::BeginningFromArchive,
+            SourceState::WaitingForArchive { .. } => StateName::WaitingForArchive,
+            SourceState::Stuck(_) => StateName::Stuck,
+            SourceState::WaitingForSpace { .. } => StateName::WaitingForSpace,
+            SourceState::DiskHangs(_) => StateName::DiskHangs,
+            SourceState::Stopped { .. } => StateName::Stopped,
+        }
+    }
+
+    /// Who stopped the receiver; `None` while it is not stopped.
+    pub(super) fn stopped_by(&self) -> Option<StopCause> {
+        match self {
+            SourceState::Stopped { by, .. } => Some(*by),
+            _ => None,
+        }
     }
 
     /// Whether a session lasts: the stream is being stored, whatever becomes of acknowledgements.
@@ -167,7 +185,7 @@ impl SourceState {
                 hang.since.elapsed().as_secs()
             )),
             SourceState::Stuck(stuck) => Some(stuck.what.clone()),
-            SourceState::Stopped { reason } => Some(reason.clone()),
+            SourceState::Stopped { reason, .. } => Some(reason.clone()),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::deed::Deed;
 use crate::fields::encoded;
 use jiff::Timestamp;
 use maud::{Markup, html};
-use status::{DaemonMonitor, Level, SourceStatus};
+use status::{DaemonMonitor, Level, SourceStatus, StateName};
 
 /// What happened to a source by a form, for the page that follows.
 #[derive(Debug, Clone)]
@@ -41,8 +41,8 @@ pub(super) fn link(source: &str, deed: &Deed, words: &str, unseen: &str) -> Mark
 
 /// What can be done with the source as it stands.
 pub(super) fn of_source(source: &SourceStatus) -> Markup {
-    match source.state.as_str() {
-        "stopped" => link(&source.name, &Deed::Start, "Start receiving", ""),
+    match source.state {
+        StateName::Stopped => link(&source.name, &Deed::Start, "Start receiving", ""),
         _ => link(&source.name, &Deed::Stop, "Stop receiving", ""),
     }
 }

@@ -57,7 +57,7 @@ fn worst_first(sources: &[SourceStatus]) -> Vec<usize> {
         let source = &sources[*index];
         // A second of lag on a busy source must not shuffle the table.
         let behind = source.seconds_behind.filter(|behind| *behind >= 60).unwrap_or(0);
-        (Reverse(source.verdict.level), Reverse(source.is_in_trouble()), Reverse(behind / 60))
+        (Reverse(source.verdict.level), source.is_receiving(), Reverse(behind / 60))
     });
     order
 }
@@ -171,13 +171,13 @@ pub(super) fn body(view: &View) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use status::Verdict;
+    use status::{StateName, Verdict};
 
     #[test]
     fn the_worst_source_comes_first_and_equals_keep_their_order() {
         let source = |name: &str, level, behind| SourceStatus {
             name: name.to_owned(),
-            state: "receiving".to_owned(),
+            state: StateName::Receiving,
             seconds_behind: behind,
             verdict: Verdict { level, ..Verdict::default() },
             ..SourceStatus::default()

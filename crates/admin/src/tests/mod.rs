@@ -5,7 +5,7 @@ mod forms;
 use super::testing::Nothing;
 use super::*;
 use jiff::Timestamp;
-use status::{DaemonStatus, SourceMonitor, SourceState, Stuck};
+use status::{DaemonStatus, SourceMonitor, SourceState, StateName, Stuck};
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
@@ -51,7 +51,7 @@ fn healthz_is_200_only_while_every_source_receives() {
 #[test]
 fn livez_fails_only_where_a_restart_helps() {
     let (server, sources) = server(&["orders", "stock"]);
-    sources[0].set_state(SourceState::Stopped { reason: "gone".to_owned() });
+    sources[0].set_state(SourceState::stopped("gone".to_owned()));
     let stuck = |is_for_good| Stuck { what: "recv-stock is stuck".to_owned(), is_for_good };
     sources[1].set_stuck(Some(stuck(false)));
     assert_eq!(get(&server, "/livez").0, 200, "it may yet come round");
@@ -79,7 +79,7 @@ fn status_is_the_json_contract() {
     assert!(status.running);
     assert_eq!(status.pid, Some(std::process::id()));
     assert_eq!(status.sources[0].name, "orders");
-    assert_eq!(status.sources[0].state, "starting");
+    assert_eq!(status.sources[0].state, StateName::Starting);
 }
 
 #[test]

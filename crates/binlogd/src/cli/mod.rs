@@ -46,6 +46,8 @@ mod stats;
 mod status;
 mod store_args;
 mod style;
+#[cfg(test)]
+mod surfaces;
 mod time_range;
 mod top;
 mod undo;

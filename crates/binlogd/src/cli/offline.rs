@@ -10,8 +10,9 @@ use binlog::timeline::Timeline;
 use binlog::timeline::gaps::Gaps;
 use binlog::timeline::offline::resume_point;
 use codec::ServerKind;
+use jiff::Timestamp;
 use receive::attempt::open_timeline::missing;
-use status::{DaemonStatus, DiskSpace, DiskStatus, GtidTexts, Ladder, NOT_RUNNING, SourceStatus, absolute};
+use status::{DaemonStatus, DiskSpace, DiskStatus, GtidTexts, Ladder, SourceStatus, StateName, absolute};
 use std::io;
 use std::path::Path;
 
@@ -33,7 +34,7 @@ pub(super) fn from_files(data_dir: &Path) -> anyhow::Result<DaemonStatus> {
         sources: sources.into_iter().map(|(name, folder)| source(name, &folder)).collect(),
         ..DaemonStatus::default()
     }
-    .judged())
+    .judged(Timestamp::now()))
 }
 
 /// Without a daemon there is no rate, and no watermark is known.
@@ -42,8 +43,8 @@ fn disk_status(space: DiskSpace) -> DiskStatus {
 }
 
 fn source(name: String, folder: &Path) -> SourceStatus {
-    let mut status = SourceStatus { name, state: NOT_RUNNING.to_owned(), ..SourceStatus::default() };
-    status.semi_sync.reason = NOT_RUNNING.to_owned();
+    let mut status = SourceStatus { name, state: StateName::NotRunning, ..SourceStatus::default() };
+    status.semi_sync.reason = StateName::NotRunning.to_string();
     if let Err(error) = fill(&mut status, folder) {
         status.state_detail = Some(format!("the files cannot be read: {error}"));
     }
@@ -141,7 +142,7 @@ mod tests {
         assert!(!status.running && status.pid.is_none());
         assert!(status.disk.as_ref().is_some_and(|disk| disk.size_bytes > 0 && disk.hours_left.is_none()));
         let [orders, stock] = &status.sources[..] else { panic!("{status:?}") };
-        assert_eq!((orders.name.as_str(), orders.state.as_str()), ("orders", NOT_RUNNING));
+        assert_eq!((orders.name.as_str(), &orders.state), ("orders", &StateName::NotRunning));
         assert_eq!(orders.timeline, Some(format!("0002-{SERVER_UUID}")));
         assert_eq!(orders.server_uuid.as_deref(), Some(SERVER_UUID));
         let at = Some(binlog::Position::new("b.000001", end));

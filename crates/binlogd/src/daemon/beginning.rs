@@ -59,7 +59,7 @@ pub(super) fn may_be_opened(upstream: &Upstream, archive: Option<&Beginning>) ->
             break;
         }
         if let Some(why) = upstream.stop.halted() {
-            upstream.monitor.set_state(SourceState::Stopped { reason: why });
+            upstream.monitor.set_state(SourceState::stopped_by_operator(why));
             upstream.stop.rest();
             continue;
         }
@@ -67,7 +67,7 @@ pub(super) fn may_be_opened(upstream: &Upstream, archive: Option<&Beginning>) ->
             Failure::Passing(error) => error,
             Failure::Lasting(reason) => {
                 tracing::error!(source, "stopped: {reason}");
-                upstream.monitor.set_state(SourceState::Stopped { reason });
+                upstream.monitor.set_state(SourceState::stopped(reason));
                 return false;
             }
         };

@@ -393,7 +393,7 @@ impl Daemon {
                         }
                     }
                     Some(too_few) => {
-                        guard.monitor.set_state(SourceState::Stopped { reason: too_few.to_string() })
+                        guard.monitor.set_state(SourceState::stopped(too_few.to_string()))
                     }
                 }
                 drop(guard);
@@ -490,7 +490,7 @@ impl Drop for EndGuard {
         self.ended.store(true, Ordering::Release);
         if std::thread::panicking() {
             let reason = "an internal error of binlogd ended the receiver; see its log, restart it, and please report it";
-            self.monitor.set_state(SourceState::Stopped { reason: reason.to_owned() });
+            self.monitor.set_state(SourceState::stopped(reason.to_owned()));
         }
     }
 }

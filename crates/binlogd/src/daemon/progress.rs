@@ -217,7 +217,7 @@ mod tests {
         let stuck = monitor.stuck().unwrap();
         assert!(!stuck.is_for_good && stuck.what.contains("recv-db1"), "{stuck:?}");
         assert!(stuck.what.contains("45 s, while reading from the source"), "{stuck:?}");
-        assert_eq!(monitor.state_in_words().0, "stuck");
+        assert_eq!(monitor.state_in_words().0.word(), "stuck");
         while progress.look(SECOND, PATIENCE) != Seen::Stuck {}
         assert!(monitor.stuck().unwrap().is_for_good);
         monitor.pulse.beat(Place::Reads);

@@ -175,7 +175,7 @@ fn in_one_line(monitor: &DaemonMonitor) -> String {
     if let Some((name, state, detail)) = states.iter().max_by_key(|(_, state, _)| severity(state))
         && *state != SourceState::Receiving
     {
-        line.push_str(&format!("; {name}: {}", state.word()));
+        line.push_str(&format!("; {name}: {}", state.name()));
         let detail = match state {
             // Without the time of the next attempt, which is another one each time.
             SourceState::BackingOff { error, .. } => Some(error.clone()),
@@ -230,7 +230,7 @@ mod tests {
         let until = jiff::Timestamp::UNIX_EPOCH;
         sources[0].set_state(SourceState::BackingOff { until, error: "refused\nfor now".to_owned() });
         assert_eq!(in_one_line(&daemon), "2 of 3 sources receive; orders: backing off: refused for now");
-        sources[2].set_state(SourceState::Stopped { reason: "é".repeat(STATUS_LEN_MAX) });
+        sources[2].set_state(SourceState::stopped("é".repeat(STATUS_LEN_MAX)));
         let line = in_one_line(&daemon);
         assert!(line.starts_with("1 of 3 sources receives; users: stopped: é") && line.ends_with("é…"));
         assert_eq!(line.chars().count(), STATUS_LEN_MAX + 1);

@@ -360,9 +360,10 @@ mod tests {
         assert_eq!(read.sources.len(), 1);
         let mut found = Vec::new();
         holes(&serde_json::from_str(&status).unwrap(), "", &mut found);
-        // Only while a source recovers; and what has not ended yet.
+        // Only while a source recovers, or is stopped; and what has not ended yet.
         let may = [
             ".sources.recovery",
+            ".sources.stopped_by",
             ".sources.unacknowledged_commits.until",
             ".sources.unasked_transactions.until",
         ];

@@ -365,23 +365,30 @@ mod tests {
     #[test]
     fn a_delay_is_as_long_as_was_asked_for_and_bytes_keep_their_order() {
         let _alone = alone();
-        let Some(link) = up("delay=2ms") else { return };
-        let p50 = || {
-            let facts = link.facts().unwrap();
-            let us = |name: &str| apart::fact(&facts, name).unwrap().parse::<f64>().unwrap();
-            assert!(us(apart::ROUND_TRIP_P99) >= us(apart::ROUND_TRIP_P50), "{facts:?}");
-            us(apart::ROUND_TRIP_P50)
-        };
-        // The lab corrects itself by what it has measured. Other programs may use the processors, and both ends then wait
-        // for one as well, for milliseconds, but not each time; a wrong delay is wrong each time.
-        let mut shortest = f64::INFINITY;
-        for _ in 0..20 {
-            shortest = shortest.min(p50());
-            if shortest < 6000.0 {
-                break;
+        let shortest_p50 = |link: &Link| {
+            let mut shortest = f64::INFINITY;
+            for _ in 0..20 {
+                let facts = link.facts().unwrap();
+                let us = |name: &str| apart::fact(&facts, name).unwrap().parse::<f64>().unwrap();
+                assert!(us(apart::ROUND_TRIP_P99) >= us(apart::ROUND_TRIP_P50), "{facts:?}");
+                shortest = shortest.min(us(apart::ROUND_TRIP_P50));
+                if shortest < 6000.0 {
+                    break;
+                }
             }
-        }
-        assert!((3900.0..6000.0).contains(&shortest), "{shortest} µs");
+            shortest
+        };
+        // The lab corrects a new link by what it measures of it. Other programs may use the processors: then both ends wait for one as
+        // well, for milliseconds, and the correction is too large. Neither happens each time; a wrong delay is wrong each time.
+        let mut told = Vec::new();
+        let link = loop {
+            let Some(link) = up("delay=2ms") else { return };
+            told.push(shortest_p50(&link));
+            if told.last().is_some_and(|us| (3900.0..6000.0).contains(us)) {
+                break link;
+            }
+            assert!(told.len() < 10, "{told:?} µs");
+        };
         // Megabytes, more than is under way at once.
         let (mut receiver, mut accepted) = connected(&link);
         let sent: Vec<u8> = (0..2_000_000_u32).flat_map(u32::to_le_bytes).collect();

@@ -15,7 +15,7 @@ use crate::peers::above_error::AboveError;
 use crate::sink::publish::publish_copy;
 use codec::ServerKind;
 use config::{HostPort, OnFork};
-use status::{Demanded, DiskSpace, ENDS, Place, SourceState, units};
+use status::{Demanded, DiskSpace, Place, SourceState, units};
 use std::io;
 use std::time::{Duration, Instant};
 
@@ -64,7 +64,7 @@ impl Upstream {
                     "stopped: {error}. Put it right, then reload (SIGHUP) or restart binlogd; other sources are not concerned"
                 );
                 self.monitor.set_error(error.to_string());
-                return self.monitor.set_state(SourceState::Stopped { reason: error.to_string() });
+                return self.monitor.set_state(SourceState::stopped(error.to_string()));
             }
             self.rest(began, &error, &mut backoff, &mut repeats);
         }
@@ -227,13 +227,13 @@ impl Upstream {
         let Some(why) = self.stop.halted() else { return false };
         left.open.take();
         pacing.shortage = None; // Who wants to begin again wants a try.
-        self.monitor.set_state(SourceState::Stopped { reason: why });
+        self.monitor.set_state(SourceState::stopped_by_operator(why));
         self.at_rest(|| self.stop.rest());
         true
     }
 
     fn has_stopped(&self) {
-        self.monitor.set_state(SourceState::Stopped { reason: ENDS.to_owned() });
+        self.monitor.set_state(SourceState::ended());
     }
 
     /// Passes over a host that told us to go away a moment ago, where the list names others; they are tried meanwhile as
@@ -325,7 +325,7 @@ impl Upstream {
         let cure = error.cure();
         if cure == Cure::Operator {
             tracing::error!(source = name, host = %address, "stopped: {error}");
-            self.monitor.set_state(SourceState::Stopped { reason: error.to_string() });
+            self.monitor.set_state(SourceState::stopped(error.to_string()));
             return false;
         }
         let now = self.clock.now();

@@ -93,7 +93,10 @@ impl Structs {
                     self.0.insert(item.ident.to_string(), read);
                 }
                 Item::Enum(item) if is_serialized(&item.attrs) && is_words(&item) => {
-                    let words = item.variants.iter().map(|variant| variant.ident.to_string().to_lowercase());
+                    let words = item
+                        .variants
+                        .iter()
+                        .map(|variant| kebab(&variant.ident.to_string()).replace('-', "_"));
                     self.1.insert(item.ident.to_string(), words.collect());
                 }
                 Item::Enum(item) if is_serialized(&item.attrs) => {
@@ -212,7 +215,8 @@ fn shape(of: &Type) -> anyhow::Result<Shape> {
     Ok(match path.ident.to_string().as_str() {
         "bool" => Shape::Leaf("true, false"),
         "u8" | "u16" | "u32" | "u64" | "usize" | "f64" => Shape::Leaf("number"),
-        "String" | "str" => Shape::Leaf("text"),
+        // That of a newer binlogd is any text.
+        "String" | "str" | "StateName" => Shape::Leaf("text"),
         "Timestamp" => Shape::Leaf("time"),
         "Arc" => *inner(0)?,
         "Option" => Shape::OrNull(inner(0)?),
@@ -222,11 +226,11 @@ fn shape(of: &Type) -> anyhow::Result<Shape> {
     })
 }
 
-/// Whether each variant is a word in lower case, and nothing else.
+/// Whether each variant is a word in lower case, and nothing else. A variant of one word is the same in both cases.
 fn is_words(item: &syn::ItemEnum) -> bool {
     let words = serde_words(&item.attrs, &["rename_all"]).unwrap_or_default();
-    let in_lower_case = words.iter().any(|(_, value)| value.as_deref() == Some("lowercase"));
-    in_lower_case
+    let is_known = |value: Option<&str>| matches!(value, Some("lowercase" | "snake_case"));
+    words.iter().any(|(_, value)| is_known(value.as_deref()))
         && item.variants.iter().all(|variant| variant.fields.is_empty() && variant.discriminant.is_none())
 }
 

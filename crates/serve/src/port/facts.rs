@@ -16,7 +16,7 @@ use codec::ServerKind;
 use codec::event::{BINLOG_MAGIC, ChecksumAlgorithm, EventHeader, HEADER_LEN};
 use codec::gtid::GtidState;
 use jiff::Timestamp;
-use status::{SourceState, SourceStatus};
+use status::{SourceState, SourceStatus, StopCause};
 use std::io;
 use std::time::Duration;
 
@@ -350,8 +350,8 @@ impl Facts for Present<'_> {
         let (receiving, error) = match self.source.monitor.state() {
             // As a server, which forgets its error when it is connected again, and has none after STOP REPLICA.
             state if state.is_session() => (Receiving::Yes, String::new()),
-            SourceState::Stopped { reason } if reason.starts_with("by ") => (Receiving::No, String::new()),
-            SourceState::Stopped { reason } => (Receiving::No, reason),
+            SourceState::Stopped { by: StopCause::Operator, .. } => (Receiving::No, String::new()),
+            SourceState::Stopped { reason, .. } => (Receiving::No, reason),
             _ => (Receiving::Connecting, last.map(|error| error.message.clone()).unwrap_or_default()),
         };
         let detail = status.state_detail.as_deref().map(|detail| format!(": {detail}")).unwrap_or_default();

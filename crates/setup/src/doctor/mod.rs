@@ -41,7 +41,7 @@ mod wanted;
 pub use facts::{Facts, answered, first_column};
 pub use finding::{Finding, Level};
 pub use serve::{Listener, Port, examine as examine_port};
-pub use wanted::Wanted;
+pub use wanted::{Running, Wanted};
 
 /// Judges everything, in the order in which a person would.
 pub fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {

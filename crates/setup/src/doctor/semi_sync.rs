@@ -82,7 +82,8 @@ fn enabled(facts: &Facts, wanted: &Wanted, names: &Names) -> Option<Finding> {
     let name = names.name("enabled");
     if waits_for_nobody(facts) {
         let start = match &wanted.running {
-            Some(state) => {
+            Some(running) => {
+                let state = &running.state;
                 format!("binlogd runs and is not attached (its state: {state}; binlogd status says more)")
             }
             None => "Start binlogd now".to_owned(),
@@ -188,7 +189,8 @@ fn replica_count(facts: &Facts, wanted: &Wanted, names: &Names) -> Option<Findin
     let attached = facts.semi_sync_clients.unwrap_or(0);
     let is_ours = |id: u32| Some(id) == wanted.server_id;
     let is_listed = facts.replicas.iter().flatten().any(|replica| is_ours(replica.server_id));
-    let is_attached = attached > 0 && (is_listed || wanted.running.as_deref() == Some("receiving"));
+    let is_attached =
+        attached > 0 && (is_listed || wanted.running.as_ref().is_some_and(|running| running.is_receiving));
     let with_us = if is_attached { attached } else { attached + 1 };
     if count <= with_us {
         return Some(Finding::ok(what));
@@ -245,6 +247,7 @@ mod tests {
     use super::super::Level;
     use super::super::facts::Replica;
     use super::super::test_facts::{mariadb, mysql, only_fault, wanted, with};
+    use super::super::wanted::Running;
     use super::*;
 
     #[test]
@@ -355,7 +358,10 @@ mod tests {
         let one_attached = Facts { semi_sync_clients: Some(1), ..two };
         assert!(examine(&one_attached, &wanted()).iter().all(|finding| finding.level == Level::Ok));
         // The one that is attached is binlogd itself: by the daemon's word, or by the source's list.
-        let running = Wanted { running: Some("receiving".to_owned()), ..wanted() };
+        let running = Wanted {
+            running: Some(Running { state: "receiving".to_owned(), is_receiving: true }),
+            ..wanted()
+        };
         let ours = Replica {
             server_id: wanted().server_id.unwrap(),
             host: String::new(),

@@ -18,6 +18,15 @@ pub struct Wanted {
     pub tls: TlsMode,
     /// The longest pause between two attempts to connect.
     pub backoff_max: Duration,
-    /// The state of the source in a daemon that runs on the data folder; `None` when none runs.
-    pub running: Option<String>,
+    /// What a daemon that runs on the data folder does with the source; `None` when none runs.
+    pub running: Option<Running>,
+}
+
+/// What a daemon does with the source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Running {
+    /// The state, in words.
+    pub state: String,
+    /// It is received.
+    pub is_receiving: bool,
 }

@@ -20,6 +20,7 @@ use super::semi_sync_book::{SemiSyncBook, SemiSyncSignal};
 use super::session::Session;
 use super::snapshot::{GtidTexts, Latencies, SourceStatus};
 use super::state::{DiskHang, RecoveryStatus, SourceState, Stuck};
+use super::state_name::StateName;
 use super::time::now_in_milliseconds;
 use super::verdict::Verdict;
 use codec::event::FormatDescription;
@@ -114,6 +115,7 @@ impl SourceMonitor {
                 disk_hang: None,
                 stuck: None,
                 semi_sync: SemiSyncBook::default(),
+                disk_was_full: false,
                 events: Events::default(),
             }),
             semi_sync_signal: SemiSyncSignal::new(name),
@@ -209,6 +211,11 @@ impl SourceMonitor {
             }
             _ => {}
         }
+        session.disk_was_full = match &state {
+            SourceState::WaitingForSpace { .. } => true,
+            SourceState::Recovering | SourceState::Connecting { .. } => session.disk_was_full,
+            _ => false,
+        };
         if state.is_session() {
             session.facts.connected_since.get_or_insert(now);
             if session.state == SourceState::Withholding {
@@ -284,10 +291,10 @@ impl SourceMonitor {
     }
 
     /// The state now as status shows it: the word, and what it is about.
-    pub fn state_in_words(&self) -> (&'static str, Option<String>) {
+    pub fn state_in_words(&self) -> (StateName, Option<String>) {
         let session = lock(&self.session);
         let state = session.state();
-        (state.word(), state.detail(&session.facts, self.recovery(), self.ack_replicas.status()))
+        (state.name(), state.detail(&session.facts, self.recovery(), self.ack_replicas.status()))
     }
 
     /// Records an error that does not change the state by itself. The message must not hold a password.
@@ -347,18 +354,27 @@ impl SourceMonitor {
     /// As [`status`](Self::status), without what takes long to put together: GTID sets of the copy, which may be large, and
     /// latencies since the start. For a page that is made again and again.
     pub fn glance(&self, now: Timestamp) -> SourceStatus {
-        let (state, facts, last_error, semi_sync, events) = {
+        let (state, facts, last_error, semi_sync, events, disk_was_full) = {
             let session = lock(&self.session);
             let semi_sync = session.semi_sync.shown();
             let events = session.events.newest_first();
-            (session.state(), session.facts(), session.last_error.clone(), semi_sync, events)
+            (
+                session.state(),
+                session.facts(),
+                session.last_error.clone(),
+                semi_sync,
+                events,
+                session.disk_was_full,
+            )
         };
         let recovery = self.recovery();
         let (semi_sync_source, unacknowledged_commits, unasked_transactions) = semi_sync;
         SourceStatus {
             name: self.name.clone(),
-            state: state.word().to_owned(),
+            state: state.name(),
             state_detail: state.detail(&facts, recovery, self.ack_replicas.status()),
+            stopped_by: state.stopped_by(),
+            disk_was_full,
             recovery: recovery.filter(|_| state == SourceState::Recovering),
             last_error,
             seconds_behind: self.seconds_behind(now),
@@ -367,6 +383,7 @@ impl SourceMonitor {
             server_uuid: facts.server_uuid,
             server_id: facts.server_id,
             timeline: facts.timeline,
+            semi_sync_wanted: Some(facts.semi_sync_wanted),
             semi_sync: facts.semi_sync,
             semi_sync_source,
             look_error: facts.look_error,
@@ -568,7 +585,7 @@ mod tests {
         assert_eq!(behind(5_000), Some(0));
         monitor.publish_event_time(4_000);
         assert_eq!(behind(5_000), Some(1_000));
-        monitor.set_state(SourceState::Stopped { reason: "asked to".to_owned() });
+        monitor.set_state(SourceState::stopped("asked to".to_owned()));
         assert_eq!(behind(5_000), None);
     }
 
@@ -601,7 +618,7 @@ mod tests {
         let until = Timestamp::from_second(1_800_000_000).unwrap();
         monitor.set_state(SourceState::BackingOff { until, error: "connection refused".to_owned() });
         let status = monitor.status(Timestamp::UNIX_EPOCH);
-        assert_eq!(status.state, "backing off");
+        assert_eq!(status.state, StateName::BackingOff);
         assert_eq!(
             status.state_detail.as_deref(),
             Some("connection refused; next attempt at 2027-01-15 08:00:00 UTC")

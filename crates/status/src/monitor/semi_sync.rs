@@ -4,7 +4,6 @@ use super::SourceMonitor;
 use crate::lock::lock;
 use crate::semi_sync::{Counted, Looks, SemiSyncLook, SemiSyncStatus};
 use crate::session::Session;
-use crate::state::SourceState;
 use jiff::Timestamp;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::Thread;
@@ -69,15 +68,6 @@ impl SourceMonitor {
         lock(&self.session).semi_sync.looks()
     }
 
-    /// As [`SourceStatus::waits_for_others`](crate::SourceStatus::waits_for_others).
-    pub fn waits_for_others(&self) -> Option<String> {
-        let session = lock(&self.session);
-        let facts = &session.facts;
-        let is_told =
-            session.state() == SourceState::Receiving && facts.semi_sync.active && facts.look_error.is_none();
-        session.semi_sync.looks().now().filter(|_| is_told)?.waits_for_others()
-    }
-
     /// The last look failed, so that the stream alone tells from now on.
     pub fn semi_sync_not_looked(&self, error: String) {
         let mut session = lock(&self.session);
@@ -106,6 +96,7 @@ impl SourceMonitor {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::state::SourceState;
     use super::*;
 
     const SERVER: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429562";

@@ -18,7 +18,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::error::Error as ClapError;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
 use config::{ArchiveConfig, Config, HostPort, OnGap, SourceConfig, Start};
-use setup::doctor::{Facts, Finding, Level, Wanted, disk, examine, forks, gaps, held};
+use setup::doctor::{Facts, Finding, Level, Running, Wanted, disk, examine, forks, gaps, held};
 use source::identify::SourceIdentity;
 use status::DiskSpace;
 use std::net::IpAddr;
@@ -164,7 +164,7 @@ fn look(source: &SourceConfig, host: &HostPort, config: &Config) -> Vec<Finding>
         semi_sync: source.semi_sync,
         tls: source.tls.mode,
         backoff_max: source.backoff_max,
-        running: running_state(data_dir, &source.name),
+        running: running(data_dir, &source.name),
     };
     match ask(source, host) {
         Ok((facts, server)) => {
@@ -189,9 +189,10 @@ fn disk(config: &Config) -> Option<Finding> {
 }
 
 /// What the daemon of this data folder says of the source, if one runs.
-fn running_state(data_dir: &Path, name: &str) -> Option<String> {
+fn running(data_dir: &Path, name: &str) -> Option<Running> {
     let status = super::status::of_folder(data_dir)?;
-    status.sources.into_iter().find(|source| source.name == name).map(|source| source.state)
+    let source = status.sources.into_iter().find(|source| source.name == name)?;
+    Some(Running { is_receiving: source.is_receiving(), state: source.state.to_string() })
 }
 
 /// A folder that cannot be read is told elsewhere.

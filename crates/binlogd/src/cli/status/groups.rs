@@ -17,7 +17,7 @@ const REASON_LEN_MAX: usize = 60;
 pub(super) fn write(text: &mut String, rows: &[&SourceStatus], colored: bool) -> Result {
     let mut groups: BTreeMap<(Reverse<Level>, &str), Vec<&SourceStatus>> = BTreeMap::new();
     for source in rows {
-        groups.entry((Reverse(source.verdict.level), &source.state)).or_default().push(source);
+        groups.entry((Reverse(source.verdict.level), source.state.word())).or_default().push(source);
     }
     for ((Reverse(level), state), sources) in groups {
         let count = units::count(sources.len() as u64);

@@ -135,7 +135,7 @@ pub(super) fn shown(status: DaemonStatus, all: bool) -> String {
 mod tests {
     use super::*;
     use admin::{AddressFile, AdminServer};
-    use status::{DaemonMonitor, NOT_RUNNING, SourceMonitor, SourceState, SourceStatus};
+    use status::{DaemonMonitor, SourceMonitor, SourceState, SourceStatus, StateName};
     use std::sync::Arc;
 
     fn from_files(data_dir: &Path) -> anyhow::Result<DaemonStatus> {
@@ -146,7 +146,7 @@ mod tests {
             data_dir: data_dir.display().to_string(),
             disk: None,
             running: false,
-            sources: vec![SourceStatus { state: NOT_RUNNING.to_owned(), ..SourceStatus::default() }],
+            sources: vec![SourceStatus { state: StateName::NotRunning, ..SourceStatus::default() }],
             ..DaemonStatus::default()
         })
     }

@@ -36,7 +36,8 @@ fn table(text: &mut String, status: &DaemonStatus, colored: bool) -> Result {
     let width = width.clamp("source".len(), NAME_WIDTH_MAX);
     writeln!(text, "{:width$}  {:22}  {:>14}  {:9}  note", "source", "state", "behind", "semi-sync")?;
     for source in rows {
-        let state = paint(&format!("{:22}", clean(&source.state)), color(source.verdict.level), colored);
+        let state =
+            paint(&format!("{:22}", clean(source.state.word())), color(source.verdict.level), colored);
         let behind = source.seconds_behind.map_or_else(|| "-".to_owned(), units::duration);
         let semi_sync = if source.semi_sync.active { "on" } else { "off" };
         let name = clean(&source.name);
@@ -49,10 +50,10 @@ fn table(text: &mut String, status: &DaemonStatus, colored: bool) -> Result {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use status::SourceStatus;
+    use status::{SourceStatus, StateName};
 
     fn source(name: &str, state: &str, behind: Option<u64>) -> SourceStatus {
-        let (name, state) = (name.to_owned(), state.to_owned());
+        let (name, state) = (name.to_owned(), StateName::from(state.to_owned()));
         SourceStatus { name, state, seconds_behind: behind, ..SourceStatus::default() }
     }
 
@@ -67,7 +68,7 @@ mod tests {
             sources,
             ..DaemonStatus::default()
         }
-        .judged()
+        .judged(Timestamp::UNIX_EPOCH)
     }
 
     #[test]

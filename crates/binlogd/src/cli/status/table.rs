@@ -9,7 +9,7 @@ use codec::Position;
 use config::FsyncMode;
 use jiff::Timestamp;
 use status::{
-    AckReplicasStatus, ArchiveVerify, CounterValues, DaemonStatus, LatencySummary, NOT_RUNNING, SourceStatus,
+    AckReplicasStatus, ArchiveVerify, CounterValues, DaemonStatus, LatencySummary, SourceStatus, StateName,
     human_time,
 };
 use std::fmt::{Result, Write};
@@ -52,7 +52,7 @@ pub(in crate::cli) fn ladder_of(source: &SourceStatus, width: usize, now: Timest
 
 impl Page {
     fn source(&mut self, source: &SourceStatus) -> Result {
-        let state = self.painted(&source.state, color(source.verdict.level));
+        let state = self.painted(source.state.word(), color(source.verdict.level));
         writeln!(self.text, "\n{}: {state}", clean(&source.name))?;
         self.line("", source.state_detail.as_deref())?;
         if let Some(error) = &source.last_error {
@@ -68,7 +68,7 @@ impl Page {
         self.line("server", Some(server.join(", ").as_str()).filter(|text| !text.is_empty()))?;
         self.line("uuid", source.server_uuid.as_deref())?;
         self.line("timeline", source.timeline.as_deref())?;
-        if source.state != NOT_RUNNING {
+        if source.state != StateName::NotRunning {
             let semi_sync = if source.semi_sync.active { "on" } else { "off" };
             self.line("semi-sync", Some(&format!("{semi_sync}: {}", source.semi_sync.reason)))?;
             if let Some(replicas) = &source.ack_replicas {
@@ -84,7 +84,7 @@ impl Page {
         }
         self.line("fsync_mode", source.fsync_mode.map(fsync_mode_words))?;
         self.line("server_id", source.server_id_rival.as_deref())?;
-        if source.state != NOT_RUNNING {
+        if source.state != StateName::NotRunning {
             let behind = source.seconds_behind.map_or_else(|| "not known".to_owned(), units::duration);
             self.line("behind source", Some(&behind))?;
         }
@@ -113,7 +113,7 @@ impl Page {
         self.missing(source)?;
         self.peers(source)?;
         self.verified(source)?;
-        if source.state == NOT_RUNNING {
+        if source.state == StateName::NotRunning {
             return Ok(());
         }
         self.resources(source)?;
@@ -299,7 +299,7 @@ impl Page {
         let gtids = &source.gtid;
         writeln!(self.text, "\n  GTIDs")?;
         self.gtid("durable", &gtids.durable)?;
-        if source.state == NOT_RUNNING {
+        if source.state == StateName::NotRunning {
             // The files do not tell; all of it may have been acknowledged.
             return self.line("acknowledged", Some("not known"));
         }
@@ -323,7 +323,7 @@ impl Page {
         let mut above = None;
         for (name, position) in rungs {
             let Some(position) = position else {
-                let what = if source.state == NOT_RUNNING { "not known" } else { "-" };
+                let what = if source.state == StateName::NotRunning { "not known" } else { "-" };
                 writeln!(self.text, "  {name:<14}{what}")?;
                 continue;
             };
@@ -488,14 +488,14 @@ mod tests {
             sources,
             ..DaemonStatus::default()
         }
-        .judged()
+        .judged(now())
     }
 
     fn receiving() -> SourceStatus {
         let at = |file: &str, position| Some(Position::new(Arc::from(file), position));
         SourceStatus {
             name: "orders".to_owned(),
-            state: "receiving".to_owned(),
+            state: StateName::Receiving,
             state_detail: Some("since 2026-11-21 03:48:00 UTC".to_owned()),
             host: Some("db1:3306".to_owned()),
             server_version: Some("9.7.0".to_owned()),
@@ -548,7 +548,7 @@ mod tests {
             (0..40).map(|n| format!(":{}-{}", n * 1_000 + 1, n * 1_000 + 900)).collect();
         SourceStatus {
             name: "stock".to_owned(),
-            state: "backing off".to_owned(),
+            state: StateName::BackingOff,
             state_detail: Some(
                 "the connection was refused; next attempt at 2026-11-21 07:00:08 UTC".to_owned(),
             ),
@@ -570,7 +570,7 @@ mod tests {
         let at = |position| Some(Position::new(Arc::from("mysql-bin.000003"), position));
         SourceStatus {
             name: "orders".to_owned(),
-            state: NOT_RUNNING.to_owned(),
+            state: StateName::NotRunning,
             positions: Ladder { received: at(400), written: at(400), durable: at(400), acknowledged: None },
             ..SourceStatus::default()
         }
@@ -613,7 +613,7 @@ disk is low: 9.0 GiB of 100.0 GiB free, enough for 3 d 7 h at the present rate;
     fn a_fork_shows_what_is_kept_and_its_rescue_what_is_back() {
         let end = Some(Position::new(Arc::from("mysql-bin.000003"), 1234));
         let forked = SourceStatus {
-            state: "backing off".to_owned(),
+            state: StateName::BackingOff,
             previous_timeline: Some(PreviousTimeline { name: format!("0001-{UUID}"), end }),
             source_lacks: Some(format!("{UUID}:9-10")),
             gtid: GtidTexts { durable: format!("{UUID}:1-8"), ..GtidTexts::default() },

@@ -2,6 +2,7 @@
 
 use admin::{AddressFile, reachable};
 use anyhow::{Context, anyhow};
+use jiff::Timestamp;
 use serde::Deserialize;
 use status::{DaemonStatus, absolute};
 use std::io;
@@ -142,7 +143,7 @@ fn ask(address: &str, token: Option<&Secret>) -> Result<DaemonStatus, String> {
     let status: DaemonStatus = serde_json::from_slice(&body)
         .map_err(|error| format!("its answer is not the status of a binlogd: {error}"))?;
     // An older daemon does not judge.
-    Ok(if status.verdict.headline.is_empty() { status.judged() } else { status })
+    Ok(status.understood(Timestamp::now()))
 }
 
 /// The two keys of a configuration file that say where to look. The rest of the file is not judged here, because an

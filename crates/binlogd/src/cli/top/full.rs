@@ -59,7 +59,7 @@ fn body(
         if index == 0 {
             lines.push(Line::from(vec![
                 Span::styled(format!(" {}: ", clean(&source.name)), palette.strong()),
-                Span::styled(clean(&source.state), palette.of(source.verdict.level)),
+                Span::styled(clean(source.state.word()), palette.of(source.verdict.level)),
             ]));
             continue;
         }

@@ -57,6 +57,13 @@ pub(super) struct TopArgs {
     source: Option<String>,
 }
 
+/// The word and the sentence at the top of the picture of an answer.
+#[cfg(test)]
+pub(super) fn verdict_of(status: &status::DaemonStatus) -> (&'static str, String) {
+    let (word, text) = verdict::verdict(Some(status), None, Instant::now());
+    (word.word(), text)
+}
+
 /// Runs `binlogd top`.
 pub(super) fn execute(args: TopArgs) -> ExitCode {
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {

@@ -14,7 +14,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
-use status::{DaemonStatus, Level, SourceStatus, human_time};
+use status::{DaemonStatus, Level, SourceStatus, Topic, human_time};
 use std::time::Instant;
 
 /// Rows of sources below which nothing is shown of the chosen one.
@@ -35,18 +35,32 @@ struct Column {
     title: &'static str,
     width: usize,
     rank: usize,
+    /// Of which part of the verdict it has the colour.
+    about: Option<Topic>,
     text: fn(&Row<'_>) -> String,
 }
 
 /// In the order in which they stand; the lower `rank` is wanted more where there is no room for all.
 const COLUMNS: [Column; 7] = [
-    Column { title: "SEMI", width: 4, rank: 0, text: semi_sync },
-    Column { title: "BEHIND", width: 8, rank: 1, text: behind },
-    Column { title: ARCHIVE, width: 8, rank: 4, text: archive_behind },
-    Column { title: "TX/S", width: 7, rank: 2, text: transactions },
-    Column { title: "MB/S", width: 6, rank: 5, text: megabytes },
-    Column { title: "P50", width: 7, rank: 6, text: |row| latency(row.source, |latency| latency.p50_us) },
-    Column { title: "P99", width: 7, rank: 3, text: |row| latency(row.source, |latency| latency.p99_us) },
+    Column { title: "SEMI", width: 4, rank: 0, about: Some(Topic::SemiSync), text: semi_sync },
+    Column { title: "BEHIND", width: 8, rank: 1, about: Some(Topic::Behind), text: behind },
+    Column { title: ARCHIVE, width: 8, rank: 4, about: Some(Topic::Archive), text: archive_behind },
+    Column { title: "TX/S", width: 7, rank: 2, about: None, text: transactions },
+    Column { title: "MB/S", width: 6, rank: 5, about: None, text: megabytes },
+    Column {
+        title: "P50",
+        width: 7,
+        rank: 6,
+        about: None,
+        text: |row| latency(row.source, |latency| latency.p50_us),
+    },
+    Column {
+        title: "P99",
+        width: 7,
+        rank: 3,
+        about: None,
+        text: |row| latency(row.source, |latency| latency.p99_us),
+    },
 ];
 /// The column that is there only where something is archived.
 const ARCHIVE: &str = "ARCHIVE";
@@ -128,15 +142,18 @@ fn shared(status: &DaemonStatus, is_old: bool, palette: Palette, width: usize) -
     if !is_old {
         lines.push(Line::styled(cut(&format!(" {}", place(status)), width), palette.quiet()));
     }
+    let styled = |about| match status.verdict.about(about) {
+        Level::Ok => palette.quiet(),
+        level => palette.of(level),
+    };
     let mut spans = vec![Span::raw(" ")];
     match &status.disk {
         Some(disk) => {
             let left = time_left(disk).map_or_else(String::new, |left| format!(", {left} left at this rate"));
-            let (title, style) =
-                if disk.low { ("disk is low:", palette.warn()) } else { ("disk", palette.quiet()) };
-            spans.push(Span::styled(format!("{title} {}{left}", free(disk)), style));
+            let title = if disk.low { "disk is low:" } else { "disk" };
+            spans.push(Span::styled(format!("{title} {}{left}", free(disk)), styled(Topic::Disk)));
         }
-        None => spans.push(Span::styled("disk cannot be measured", palette.warn())),
+        None => spans.push(Span::styled("disk cannot be measured", styled(Topic::Disk))),
     }
     if let Some(serve) = &status.serve {
         let reads = serve.readers.iter().filter(|reader| reader.dumps()).count();
@@ -146,7 +163,7 @@ fn shared(status: &DaemonStatus, is_old: bool, palette: Palette, width: usize) -
         spans.push(Span::styled(text, palette.quiet()));
         if released > 0 {
             let keep = if released == 1 { "keeps" } else { "keep" };
-            spans.push(Span::styled(format!(", {released} {keep} nothing"), palette.warn()));
+            spans.push(Span::styled(format!(", {released} {keep} nothing"), styled(Topic::Readers)));
         }
     }
     lines.push(Line::from(spans));
@@ -164,7 +181,7 @@ fn table(
     width: usize,
 ) -> Vec<Line<'static>> {
     let longest = |text: &dyn Fn(&Row<'_>) -> usize| rows.iter().map(text).max().unwrap_or(0);
-    let state = longest(&|row| row.source.state.chars().count()).max("STATE".len());
+    let state = longest(&|row| row.source.state.word().chars().count()).max("STATE".len());
     let name = longest(&|row| row.source.name.chars().count()).clamp("SOURCE".len(), NAME_WIDTH_MAX);
     let is_archived = rows.iter().any(|row| row.source.archive.is_some());
     let columns = columns_for(width.saturating_sub(MARGINS + state + name.min(NAME_WIDTH_MIN)), is_archived);
@@ -202,16 +219,13 @@ fn table(
         let mut spans = vec![
             Span::styled(mark, palette.strong()),
             Span::styled(format!("{:name$} ", cut(&clean(&row.source.name), name)), plain),
-            Span::styled(format!("{:state$}", cut(&clean(&row.source.state), state)), state_style),
+            Span::styled(format!("{:state$}", cut(&clean(row.source.state.word()), state)), state_style),
         ];
         for column in &columns {
             let text = format!(" {:>1$}", cut(&(column.text)(row), column.width), column.width);
-            let is_wrong = match column.title {
-                "SEMI" => row.source.is_receiving() && !row.source.semi_sync.active,
-                ARCHIVE => row.source.archive.as_ref().is_some_and(|archive| archive.error.is_some()),
-                _ => false,
-            };
-            spans.push(Span::styled(text, if is_wrong && !is_old { palette.warn() } else { plain }));
+            let level = column.about.map_or(Level::Ok, |about| row.source.verdict.about(about));
+            let style = if level == Level::Ok || is_old { plain } else { palette.of(level) };
+            spans.push(Span::styled(text, style));
         }
         if has_notes {
             spans.push(Span::styled(format!("  {}", cut(&note(row.source), room - 1)), palette.quiet()));

@@ -11,7 +11,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::Color;
 use status::{
     ArchiveStatus, DaemonStatus, DiskStatus, LastError, LatencySummary, ReaderStatus, ServeStatus,
-    SlotStatus, SourceStatus,
+    SlotStatus, SourceStatus, StateName,
 };
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub(super) fn well(name: &str) -> SourceStatus {
     let at = |offset| Some(Position::new(Arc::from("mysql-bin.000123"), offset));
     let mut source = SourceStatus {
         name: name.to_owned(),
-        state: "receiving".to_owned(),
+        state: StateName::Receiving,
         state_detail: Some("since 2026-11-20 08:00:00 UTC".to_owned()),
         host: Some(format!("{name}.example:3306")),
         server_version: Some("9.7.0".to_owned()),
@@ -59,13 +59,13 @@ pub(super) fn daemon(sources: Vec<SourceStatus>) -> DaemonStatus {
         sources,
         ..DaemonStatus::default()
     }
-    .judged()
+    .judged(Timestamp::UNIX_EPOCH)
 }
 
 /// Something is wrong with most of them.
 fn troubled() -> DaemonStatus {
     let mut backing_off = well("billing");
-    backing_off.state = "backing off".to_owned();
+    backing_off.state = StateName::BackingOff;
     backing_off.state_detail = Some(
         "billing.example:3306 refused the connection; next attempt at 2026-11-23 12:00:08 UTC".to_owned(),
     );
@@ -77,7 +77,7 @@ fn troubled() -> DaemonStatus {
     alone.semi_sync.active = false;
     alone.semi_sync.reason = "rpl_semi_sync_source_enabled is OFF at the source".to_owned();
     let mut stopped = well("archive\u{1b}[2J");
-    stopped.state = "stopped".to_owned();
+    stopped.state = StateName::Stopped;
     stopped.state_detail = Some("garbage in timeline.toml".to_owned());
     stopped.semi_sync.active = false;
     stopped.seconds_behind = None;
@@ -94,7 +94,7 @@ fn troubled() -> DaemonStatus {
     let slot = SlotStatus { name: "etl".to_owned(), source: "orders".to_owned(), ..SlotStatus::default() };
     let serve = ServeStatus { readers: vec![reader], slots: vec![slot], ..ServeStatus::default() };
     let sources = vec![well("accounts"), backing_off, lacks, alone, stopped, behind];
-    DaemonStatus { serve: Some(serve), ..daemon(sources) }.judged()
+    DaemonStatus { serve: Some(serve), ..daemon(sources) }.judged(Timestamp::UNIX_EPOCH)
 }
 
 fn now() -> Timestamp {
@@ -107,7 +107,7 @@ fn board(status: &DaemonStatus) -> (Board, Instant) {
     board.take(Look { at: began, answer: Ok(status.clone()) });
     let mut later = status.clone();
     for (index, source) in
-        later.sources.iter_mut().enumerate().filter(|(_, source)| source.state == "receiving")
+        later.sources.iter_mut().enumerate().filter(|(_, source)| source.state == StateName::Receiving)
     {
         source.counters.transactions += 1240 / (index as u64 + 1);
         source.counters.bytes_written += 12_400_000 / (index as u64 * 9 + 1);
@@ -207,7 +207,7 @@ fn a_daemon_that_goes_away_and_comes_back() {
 #[test]
 fn two_hundred_sources_scroll_and_filter() {
     let mut sources: Vec<SourceStatus> = (0..200).map(|number| well(&format!("db{number:03}"))).collect();
-    sources[150].state = "stopped".to_owned();
+    sources[150].state = StateName::Stopped;
     let (mut board, at) = board(&daemon(sources));
     let first = picture(&mut board, (80, 24), at);
     assert!(first.contains("▸ db150") && first.contains("1 source of 200 needs you now"), "{first}");
@@ -236,7 +236,7 @@ fn the_choice_stays_with_its_source() {
     let (mut board, at) = board(&daemon(vec![well("a"), well("b"), well("c")]));
     press(&mut board, "↓↓");
     let mut sources = vec![well("a"), well("b"), well("c")];
-    sources[1].state = "stopped".to_owned();
+    sources[1].state = StateName::Stopped;
     board.take(Look { at, answer: Ok(daemon(sources)) });
     let shown = picture(&mut board, (80, 24), at);
     assert!(shown.contains("▸ c"), "{shown}");
