@@ -144,7 +144,7 @@ fn session(load: Load, fsync_mode: FsyncMode, transactions: usize) -> Measured {
         fsync_interval: Duration::from_millis(5),
         net_read_timeout: PATIENCE,
         published: Arc::default(),
-        sender: Sender::Source { forks: None, replicas: None },
+        sender: Sender::Source { forks: None, replicas: None, is_ended: false },
     };
     let allocations = std::thread::scope(|scope| {
         scope.spawn(|| {

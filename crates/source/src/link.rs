@@ -342,7 +342,10 @@ impl<'a> Following<'a> {
 
     /// The source has nothing more, or nothing more that matters.
     fn ends(&mut self, more: bool) {
-        if self.next.is_some() {
+        // A binlogd names the next file of a timeline that is written no more without a word of that file: nothing follows yet.
+        let is_unbegun =
+            self.next_format.is_none() && self.next.as_ref().is_some_and(|next| **next != *self.end.at.file);
+        if self.next.is_some() && !is_unbegun {
             self.followed(None);
         } else if self.at < self.end.at.offset {
             self.differs();

@@ -7,7 +7,6 @@
 use super::files::timeline_files;
 use crate::folder::{by_number, timeline_number};
 use crate::storage::Storage;
-use crate::writer::published::Live;
 use codec::BinlogName;
 use std::cmp::Ordering;
 use std::fmt;
@@ -148,28 +147,6 @@ pub fn extents_on_disk(storage: &dyn Storage, source_folder: &Path) -> io::Resul
     Ok(found)
 }
 
-/// What readers may have of each timeline, the oldest first, up to the one of the live file. One that has no file yet is left
-/// out, and so are those that are numbered behind the live one: of these nothing was published yet.
-///
-/// # Errors
-/// When a folder cannot be read.
-pub fn extents(storage: &dyn Storage, source_folder: &Path, live: &Live) -> io::Result<Vec<Extent>> {
-    let mut found = Vec::new();
-    for folder in by_number(storage, source_folder)? {
-        let mut files = timeline_files(storage, &folder)?;
-        let is_live = folder == live.timeline;
-        if is_live {
-            let at = files.iter().position(|file| **file == *live.file);
-            files.truncate(at.map_or(0, |at| at + 1));
-        }
-        found.extend(extent(storage, &folder, &files, is_live.then(|| live.end()))?);
-        if is_live {
-            break;
-        }
-    }
-    Ok(found)
-}
-
 /// What a timeline has with these files; `None` where there are none. `end` is where the last one may be read up to.
 pub(crate) fn extent(
     storage: &dyn Storage,
@@ -192,20 +169,19 @@ pub(crate) fn extent(
 /// Where the time stands of the first event of a file, its format description.
 const MADE_AT: u64 = 4;
 
-/// When the server made a file; 0 when nothing of it has arrived yet.
+/// When the server made a file; 0 when nothing of it has arrived yet, and of an archived one that is out of reach for now.
 fn made(storage: &dyn Storage, path: &Path) -> io::Result<u32> {
     let mut seconds = [0; 4];
-    let read = storage.open_read(path)?.read_full_at(&mut seconds, MADE_AT)?;
-    Ok(if read == seconds.len() { u32::from_le_bytes(seconds) } else { 0 })
+    match storage.open_read(path).and_then(|file| file.read_full_at(&mut seconds, MADE_AT)) {
+        Ok(read) => Ok(if read == seconds.len() { u32::from_le_bytes(seconds) } else { 0 }),
+        Err(_) if storage.recorded(path).is_some() => Ok(0),
+        Err(error) => Err(error),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Position;
-    use crate::storage::posix::PosixStorage;
-    use crate::testing::{SERVER_UUID, first_timeline};
-    use crate::writer::published::Published;
 
     fn extent(line: &str) -> Extent {
         line.replace(' ', "\t").parse().unwrap()
@@ -256,32 +232,5 @@ mod tests {
         assert_eq!(shares("0001-a b.000003 0 b.000003 0 4"), (true, false), "nothing of it has arrived");
         assert_eq!(shares("0001-a b.000004 80 b.000009 99 9"), (false, false), "it begins behind");
         assert_eq!(shares("0001-b b.000001 50 b.000003 70 500"), (false, false), "another server");
-    }
-
-    #[test]
-    fn only_what_is_published_counts() {
-        let dir = tempfile::tempdir().unwrap();
-        let make = |number| first_timeline(SERVER_UUID).create(&PosixStorage, dir.path(), number).unwrap();
-        let (older, newer, not_yet) = (make(1), make(2), make(3));
-        for (folder, name) in [
-            (&older, "b.000001"),
-            (&older, "b.000002"),
-            (&newer, "b.000001"),
-            (&newer, "b.000002"),
-            (&not_yet, "b.000001"),
-        ] {
-            std::fs::write(folder.join(name), [&[0; 4][..], &[7, 0, 0, 0], &[0; 91]].concat()).unwrap();
-        }
-        let published = Published::default();
-        published.is_at(&newer, Some(&Position::new("b.000001", 77)));
-        let found = extents(&PosixStorage, dir.path(), &published.live().unwrap()).unwrap();
-        let shown: Vec<String> = found.iter().map(|extent| extent.to_string().replace('\t', " ")).collect();
-        assert_eq!(
-            shown,
-            [
-                format!("0001-{SERVER_UUID} b.000001 7 b.000002 7 99"),
-                format!("0002-{SERVER_UUID} b.000001 7 b.000001 7 77")
-            ]
-        );
     }
 }

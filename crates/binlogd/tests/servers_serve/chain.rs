@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::serve_semi_sync::{DEMAND, PATIENCE, TIMEOUT, as_flags, copied_ids, options, wait_equal, with};
 use crate::common::archive::{described, held_gtids, source_lacks};
+use crate::common::compare::{AfterCrash, assert_holds, binary_logs, copied_files};
 use crate::common::daemon::{Daemon, binlog_end};
 use crate::common::ledger;
 use crate::common::pair::reset;
@@ -144,6 +145,31 @@ fn purge(link: &Link, to: &str) {
     assert!(purge.status.success(), "{}", String::from_utf8_lossy(&purge.stderr));
 }
 
+/// The oldest timeline above cannot be read: whoever is below gets the others, new or not, and says which one lacks.
+fn unreadable_above(above: &Link, below: &mut Link, source: &Server) {
+    let oldest = above.daemon.timeline_dirs().remove(0);
+    let (name, description) = (oldest.file_name().unwrap().to_string_lossy(), oldest.join("timeline.toml"));
+    let text = std::fs::read(&description).unwrap();
+    std::fs::write(&description, "rubbish").unwrap();
+    below.daemon.terminate();
+    below.restart();
+    let newcomer = Link::below(above, &[]);
+    insert(source, 90_000_009);
+    for link in [&*below, &newcomer] {
+        link.daemon.wait_caught_up(source);
+        let told = link.daemon.source()["last_error"]["message"].to_string();
+        assert!(told.contains(&*name) && told.contains("timeline.toml"), "{told}\n{}", link.daemon.log());
+    }
+    assert!(
+        above.daemon.log().contains("another binlogd cannot have all of the copy: "),
+        "{}",
+        above.daemon.log()
+    );
+    assert_eq!((below.daemon.timeline_dirs().len(), newcomer.daemon.timeline_dirs().len()), (3, 2));
+    std::fs::write(&description, text).unwrap();
+    assert_mirrors(above, below);
+}
+
 /// Away over a failover to a server with other files, a purge above, and a reset.
 fn catches_up(name: &str) {
     let (old, new, hosts) = servers(name);
@@ -180,13 +206,16 @@ fn catches_up(name: &str) {
         second.daemon.kill();
     }
     second.restart();
-    let third = Link::below(&second, &[]);
+    let mut third = Link::below(&second, &[]);
     assert_mirrors(&first, &second);
     assert_mirrors(&second, &third);
     assert!(!second.daemon.log().contains("error 1236"), "{}", second.daemon.log());
     let reasons: Vec<String> =
         third.daemon.timeline_dirs().iter().map(|timeline| described(timeline, "reason")).collect();
     assert_eq!(reasons, ["first", "source-changed", "source-reset"]);
+    if new.kind() == ServerKind::MySql {
+        unreadable_above(&second, &mut third, &new);
+    }
 
     // The first one was put back to nothing, and begins anew with what its source has.
     first.lose_disk();
@@ -222,6 +251,50 @@ fn one_that_was_away_catches_up_with_mysql_9_7() {
 #[test]
 fn one_that_was_away_catches_up_with_mariadb_11_8() {
     catches_up("mariadb-11.8");
+}
+
+/// A failover above while one below is away and another one is not there yet.
+fn follows_a_failover(name: &str) {
+    let (old, new, hosts) = servers(name);
+    let first = Link::start(&hosts, &[]);
+    let mut second = Link::below(&first, &[]);
+    first.daemon.wait_caught_up(&old);
+    wait_equal(&first.daemon, &second.daemon);
+    second.daemon.kill();
+    insert(&old, 90_000_001);
+    first.daemon.wait_caught_up(&old);
+    wait_replicated(&new, &old);
+    old.kill();
+    promote(&new);
+    insert(&new, 90_000_002);
+    new.sql("FLUSH BINARY LOGS");
+    insert(&new, 90_000_003);
+    first.daemon.wait_caught_up(&new);
+    second.restart();
+    let third = Link::below(&second, &[]);
+    assert_mirrors(&first, &second);
+    assert_mirrors(&second, &third);
+    insert(&new, 90_000_004);
+    third.daemon.wait_caught_up(&new);
+    let dirs = third.daemon.timeline_dirs();
+    assert_eq!(
+        dirs.iter().map(|dir| described(dir, "reason")).collect::<Vec<_>>(),
+        ["first", "source-changed"]
+    );
+    let copied = copied_files(&dirs[1]);
+    assert!(copied.len() >= 2 && binary_logs(&new).ends_with(&copied), "{copied:?}");
+    assert_holds(&new, &third.daemon, &copied, AfterCrash::Identical);
+    assert!((90_000_001..90_000_005).all(|id| copied_ids(&third.daemon).contains(&id)));
+}
+
+#[test]
+fn a_failover_of_mysql_8_0_31_goes_down_the_chain() {
+    follows_a_failover("mysql-8.0.31");
+}
+
+#[test]
+fn a_failover_of_mariadb_10_11_goes_down_the_chain() {
+    follows_a_failover("mariadb-10.11");
 }
 
 /// The new source lacks acknowledged transactions, and its files have other names. A commit returns when two copies have it.

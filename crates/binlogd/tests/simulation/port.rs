@@ -8,9 +8,9 @@ use crate::turns::{FOR_EVER, Turns};
 use crate::world::BEGINNING;
 use binlog::scan::scan_file;
 use binlog::storage::Storage;
+use binlog::testing::Random;
 use binlog::timeline::Timeline;
-use binlog::timeline::described::describe;
-use binlog::timeline::extent::extents;
+use binlog::timeline::described::{Descriptions, describe};
 use binlog::writer::published::Published;
 use codec::ServerKind;
 use codec::packet::{ErrPacket, HEADER_BYTES, OkPacket, Request, SemiSyncAcknowledgement, reply};
@@ -52,6 +52,19 @@ pub struct Port {
     process: Mutex<Option<Serving>>,
     /// The disk of the process, or of the last one.
     pub disk: Mutex<Disk>,
+    /// What it cannot tell.
+    pub doubts: Arc<Mutex<Doubts>>,
+}
+
+/// What a port cannot tell of what it has.
+#[derive(Default)]
+pub enum Doubts {
+    #[default]
+    None,
+    /// An older timeline cannot be read now and then, and an archive has not answered.
+    NowAndThen(Random),
+    /// An archive does not answer.
+    SilentArchive,
 }
 
 /// A process that serves.
@@ -64,25 +77,27 @@ pub struct Serving {
     pub is_over: Arc<AtomicBool>,
     /// Tells its receiving thread that a reader has confirmed something.
     pub nudge: Arc<dyn Fn() + Send + Sync>,
+    /// See [`Port::doubts`].
+    doubts: Arc<Mutex<Doubts>>,
 }
 
 impl Serving {
     /// Serves what `upstream` publishes, over `disk`.
     pub fn of(upstream: &Upstream, disk: Disk, nudge: Arc<dyn Fn() + Send + Sync>) -> Serving {
         let (published, monitor) = (upstream.published.clone(), upstream.monitor.clone());
-        Serving { disk, published, monitor, is_over: Arc::default(), nudge }
+        Serving { disk, published, monitor, is_over: Arc::default(), nudge, doubts: Arc::default() }
     }
 }
 
 impl Port {
     pub fn new(turns: Arc<Turns>, disk: Disk) -> Arc<Port> {
-        Arc::new(Port { turns, process: Mutex::new(None), disk: Mutex::new(disk) })
+        Arc::new(Port { turns, process: Mutex::new(None), disk: Mutex::new(disk), doubts: Arc::default() })
     }
 
     /// A process serves from now on.
     pub fn open(&self, process: Serving) {
         *self.disk.lock().unwrap() = process.disk.clone();
-        *self.process.lock().unwrap() = Some(process);
+        *self.process.lock().unwrap() = Some(Serving { doubts: self.doubts.clone(), ..process });
     }
 
     /// The process has ended, and all its connections with it.
@@ -443,6 +458,30 @@ struct Present<'a> {
     identity: &'a Identity,
 }
 
+impl Present<'_> {
+    fn described(&self) -> Option<Descriptions> {
+        let live = self.process.published.live()?;
+        let mut found = describe(&self.process.disk, &Disk::path(FOLDER), &live).ok()?;
+        let mut doubts = self.process.doubts.lock().unwrap();
+        let random = match &mut *doubts {
+            Doubts::None => return Some(found),
+            Doubts::NowAndThen(random) => random,
+            Doubts::SilentArchive => {
+                found.is_past_known = false;
+                return Some(found);
+            }
+        };
+        found.is_past_known = !random.one_in(4);
+        let at = random.below(found.timelines.len() as u64) as usize;
+        if at != found.live && random.one_in(2) {
+            let of = &mut found.timelines[at];
+            (of.extent, of.unreadable) = (None, Some(format!("simulated {}", random.next())));
+            of.info.take_if(|_| random.one_in(2));
+        }
+        Some(found)
+    }
+}
+
 impl Facts for Present<'_> {
     fn kind(&self) -> ServerKind {
         ServerKind::MySql
@@ -527,14 +566,11 @@ impl Facts for Present<'_> {
     }
 
     fn timelines(&self) -> String {
-        let Some(live) = self.process.published.live() else { return String::new() };
-        let lines = extents(&self.process.disk, &Disk::path(FOLDER), &live).unwrap_or_default();
-        lines.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+        self.described().map(|described| described.extents()).unwrap_or_default()
     }
 
     fn history(&self) -> String {
-        let Some(live) = self.process.published.live() else { return String::new() };
-        describe(&self.process.disk, &Disk::path(FOLDER), &live).unwrap_or_default()
+        self.described().map(|described| described.to_text().unwrap()).unwrap_or_default()
     }
 
     fn gtid_position(&self, _: &str, _: u64) -> Option<String> {

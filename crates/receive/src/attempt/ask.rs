@@ -5,6 +5,7 @@ use super::context::Upstream;
 use super::copy::HeldCopy;
 use crate::decide::hosts::Hosts;
 use crate::peers::Peers;
+use crate::peers::doubts::Doubts;
 use crate::session::attached::Attached;
 use config::{HostPort, SourceConfig};
 use source::complaint::{Complaint, ER_FATAL_READING_BINLOG, ER_SPECIFIC_ACCESS_DENIED};
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 use wire::{ConnectOptions, Connection, Secret, WireError};
+
 /// One attempt with one host.
 pub(crate) struct Attempt<'a> {
     /// The source it belongs to.
@@ -45,6 +47,8 @@ pub struct Left {
     pub(crate) alone: Arc<AtomicBool>,
     /// Where the host is a binlogd: the one of its timelines that each connection of this attempt reads.
     pub(crate) timeline_above: RefCell<Option<TimelineAbove>>,
+    /// What that one cannot tell.
+    pub(crate) doubts_above: RefCell<Doubts>,
 }
 
 /// One timeline of a binlogd above.

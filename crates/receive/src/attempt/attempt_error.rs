@@ -188,7 +188,12 @@ impl AttemptError {
             AttemptError::Wire(_)
             | AttemptError::Session(_)
             | AttemptError::Copy(_)
-            | AttemptError::Above(AboveError::Nothing | AboveError::Lacks(_))
+            | AttemptError::Above(
+                AboveError::Nothing
+                | AboveError::Unreadable(_)
+                | AboveError::PastNotKnown(_)
+                | AboveError::Lacks(_),
+            )
             | AttemptError::ReadOnly(_)
             | AttemptError::Behind(_)
             | AttemptError::Stranger { .. } => Cure::Soon,

@@ -326,7 +326,7 @@ impl Attempt<'_> {
             fsync_interval: config.fsync_interval,
             net_read_timeout: config.net_read_timeout,
             published: self.upstream.published.clone(),
-            sender: Sender::Source { forks, replicas },
+            sender: Sender::Source { forks, replicas, is_ended: !waits },
         };
         let monitor = &self.upstream.monitor;
         let mut on_stream = |begun: Begun| {

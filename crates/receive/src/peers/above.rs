@@ -69,10 +69,11 @@ fn by_extents(connection: &mut Connection) -> Result<Descriptions, AttemptError>
         extent: Some(extent),
         is_pending: false,
         info: None,
+        unreadable: None,
     };
     let timelines: Vec<Described> = said.extents.into_iter().map(described).collect();
     let live = timelines.len().checked_sub(1).ok_or(AboveError::Nothing)?;
-    Ok(Descriptions { timelines, live })
+    Ok(Descriptions { timelines, live, is_past_known: true })
 }
 
 /// What stands for the source while one timeline is received: its server. What was executed is what the binlogd `presented` holds.

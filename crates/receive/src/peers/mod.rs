@@ -11,6 +11,9 @@
 
 pub(crate) mod above;
 pub(crate) mod above_error;
+pub(crate) mod doubts;
+mod kin;
+mod lacking;
 pub(crate) mod mirror;
 pub mod peer;
 pub(crate) mod peer_fetch;

@@ -51,6 +51,8 @@ pub enum Sender {
         forks: Option<Arc<ForkWatch>>,
         /// Which receivers further down an acknowledgement waits for; `None` for none.
         replicas: Option<ReplicaDemand>,
+        /// It is a timeline of a binlogd that is written no more there.
+        is_ended: bool,
     },
     /// A peer, which completes the copy and is no source: no semi-sync is understood, nothing is acknowledged, and that nothing
     /// more comes does not mean that all was received.

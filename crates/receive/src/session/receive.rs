@@ -245,7 +245,10 @@ impl Session<'_> {
                 }
                 Frame::EmptyPacket => {}
                 Frame::SourceError(error) => return Err(SessionError::Source(*error)),
-                Frame::End => return Err(SessionError::EndOfDump),
+                Frame::End => {
+                    self.sink.dump_ends()?;
+                    return Err(SessionError::EndOfDump);
+                }
             }
             self.buffer.start = end;
         }

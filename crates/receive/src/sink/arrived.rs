@@ -1,6 +1,6 @@
 //! What becomes of an event that has arrived: it joins the batch, or its file must first be proven.
 
-use super::super::session::{Outside, SessionError};
+use super::super::session::{Outside, Sender, SessionError};
 use super::Sink;
 use super::next_file::{First, stated};
 use crate::session::cursor::Admission;
@@ -112,6 +112,16 @@ impl Sink<'_> {
         self.timeline.tail_start = left.tail_start;
         self.next_file.named(name, left);
         Ok(())
+    }
+
+    /// The sender has nothing more. Where a timeline of a binlogd has ended with the name of a file of which that one has nothing, that one
+    /// has proven that the file follows, and the one before it is whole here, too, though it may end inside a transaction.
+    pub(crate) fn dump_ends(&mut self) -> Result<(), SessionError> {
+        let Sender::Source { is_ended: true, .. } = self.options.sender else { return Ok(()) };
+        match self.next_file.take_unbegun() {
+            Some(name) => self.begin_file(&name),
+            None => Ok(()),
+        }
     }
 
     /// Takes one of the first events of a file that is not proven yet. False when it stands behind those: then the file is

@@ -43,6 +43,11 @@ impl NextFile {
         self.unproven = Some(Unproven { name: name.to_owned(), left, events: Vec::new() });
     }
 
+    /// The name of a file of which nothing has arrived, once.
+    pub(super) fn take_unbegun(&mut self) -> Option<String> {
+        Some(self.unproven.take_if(|unproven| unproven.events.is_empty())?.name)
+    }
+
     /// Takes one of the first events of a file that is not proven yet.
     pub(super) fn take(&mut self, event: &[u8], step: Step, checksum_len: usize) -> First {
         let event_type = EventType(event[4]);

@@ -268,7 +268,13 @@ impl<'a> Dump<'a> {
             }
             match self.next(&mut start)? {
                 Some(file) => (start.file, start.offset) = (file, 4),
-                None if self.ends_with_timeline(&start) => return Ok(DumpEnd::Complete),
+                None if self.ends_with_timeline(&start) => {
+                    // All of this file was sent, so that it is whole for the reader too.
+                    if let Some(unbegun) = self.history.unbegun_behind(start.file) {
+                        self.packets.event(&self.maker.rotate(unbegun, BINLOG_MAGIC.len() as u64));
+                    }
+                    return Ok(DumpEnd::Complete);
+                }
                 None => return Ok(DumpEnd::Moved), // The live file is another one, and is not there.
             }
         }

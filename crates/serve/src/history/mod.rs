@@ -51,6 +51,8 @@ struct Part {
     files: Vec<Arc<str>>,
     /// The first file behind them that the next timeline has in another form.
     superseded: Option<Arc<str>>,
+    /// The first file behind them that says nothing yet, of a timeline that is written no more.
+    unbegun: Option<Arc<str>>,
 }
 
 /// What follows a file.
@@ -73,12 +75,12 @@ impl History {
         let mut timelines = Vec::new();
         for held in history_of(storage, source_folder, &live.timeline)? {
             let files = timeline_files(storage, &held.folder)?.into_iter().map(Arc::from).collect();
-            timelines.push(Part { held, files, superseded: None });
+            timelines.push(Part { held, files, superseded: None, unbegun: None });
         }
         for at in 1..timelines.len() {
             let (older, newer) = timelines.split_at_mut(at);
             if let Some(older) = older.last_mut() {
-                drop_unbegun(storage, &older.held.folder, &mut older.files)?;
+                older.unbegun = drop_unbegun(storage, &older.held.folder, &mut older.files)?;
                 older.give_way_to(&newer[0].held.info);
             }
         }
@@ -115,15 +117,15 @@ impl History {
             Ok(HeldTimeline { folder: folder.to_owned(), info: Timeline::read(storage, folder)? })
         };
         let files = timeline_files(storage, folder)?.into_iter().map(Arc::from).collect();
-        let mut parts = vec![Part { held: read(folder)?, files, superseded: None }];
+        let mut parts = vec![Part { held: read(folder)?, files, superseded: None, unbegun: None }];
         if *folder == live.timeline {
             parts[0].end_at(&live.file);
         } else {
-            drop_unbegun(storage, folder, &mut parts[0].files)?;
+            parts[0].unbegun = drop_unbegun(storage, folder, &mut parts[0].files)?;
             // What is written now stands behind it, without files: so the timeline is an older one, that ends.
             let mut held = read(&live.timeline)?;
             held.info.source_lacks = String::new();
-            parts.push(Part { held, files: Vec::new(), superseded: None });
+            parts.push(Part { held, files: Vec::new(), superseded: None, unbegun: None });
         }
         Ok(Some(History { timelines: parts }))
     }
@@ -212,6 +214,12 @@ impl History {
         let part = &self.timelines[id.timeline];
         let name = part.superseded.as_ref().filter(|_| id.file + 1 == part.files.len())?;
         Some(part.held.folder.join(&**name))
+    }
+
+    /// The name of the file behind the last one of a timeline that is written no more, where that says nothing yet.
+    pub(crate) fn unbegun_behind(&self, id: FileId) -> Option<&str> {
+        let part = &self.timelines[id.timeline];
+        part.unbegun.as_deref().filter(|_| self.ends_older_timeline(id))
     }
 
     /// What follows a file.

@@ -10,8 +10,7 @@ use crate::history::{FileId, History};
 use binlog::scan::scan_file;
 use binlog::storage::Storage;
 use binlog::timeline::Timeline;
-use binlog::timeline::described::describe;
-use binlog::timeline::extent::extents;
+use binlog::timeline::described::{Descriptions, describe};
 use codec::ServerKind;
 use codec::event::{BINLOG_MAGIC, ChecksumAlgorithm, EventHeader, HEADER_LEN};
 use codec::gtid::GtidState;
@@ -80,6 +79,17 @@ impl Present<'_> {
             tracing::warn!(source = self.name, "the copy cannot be read for a reader: {error}");
         })
         .ok()
+    }
+
+    /// All timelines. One that cannot be read is named in the log.
+    fn described(&self) -> Option<Descriptions> {
+        let live = self.source.published.live()?;
+        let found = self.told(describe(&*self.source.storage, &self.source.folder, &live))?;
+        let unreadable = found.unreadable();
+        if !unreadable.is_empty() {
+            tracing::warn!(source = self.name, "another binlogd cannot have all of the copy: {unreadable}");
+        }
+        Some(found)
     }
 
     fn end_of(&self, history: &History, file: FileId) -> Option<u64> {
@@ -243,16 +253,11 @@ impl Facts for Present<'_> {
     }
 
     fn timelines(&self) -> String {
-        let Some(live) = self.source.published.live() else { return String::new() };
-        let read = extents(&*self.source.storage, &self.source.folder, &live);
-        let lines = self.told(read).unwrap_or_default();
-        lines.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+        self.described().map(|described| described.extents()).unwrap_or_default()
     }
 
     fn history(&self) -> String {
-        let Some(live) = self.source.published.live() else { return String::new() };
-        let read = describe(&*self.source.storage, &self.source.folder, &live);
-        self.told(read).unwrap_or_default()
+        self.described().and_then(|described| self.told(described.to_text())).unwrap_or_default()
     }
 
     fn gtid_position(&self, file: &str, offset: u64) -> Option<String> {

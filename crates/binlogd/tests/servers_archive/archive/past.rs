@@ -85,8 +85,15 @@ fn a_replica_of_mysql_reads_what_only_the_archive_has() {
         assert!(is_running, "{status:?}\n{}", daemon.log());
         daemon.log().contains("its archive, which may have it, has not answered yet")
     });
+    // Nor does a binlogd below take what is not known yet for purged.
+    let below = format!("mysql://repl:secret@127.0.0.1:{}", serve_port(&daemon));
+    let below = Daemon::start_on(&below, &["--on-gap=record"]);
+    below.wait_log("its archive has not answered", PATIENCE);
+    assert!(below.timeline_dirs().is_empty(), "{}", below.log());
     place.store_mut().restart().expect("a store");
     wait_applied(&replica, || binlog_end(&source), &daemon);
+    below.wait_caught_up(&source);
+    assert_eq!(copied_files(&below.timeline_dir()), binary_logs(&source), "{}", below.log());
     assert_eq!(checksums(&replica, "d"), checksums(&source, "d"), "{}", daemon.log());
     place.assert_sound();
 }

@@ -165,5 +165,10 @@ fn a_file_that_has_not_begun_ends_no_older_timeline() {
         );
         assert_eq!(copy.read(lacking("")).gtids(), "a1 a2 a3");
         assert_eq!(copy.read(lacking(&set("a:1"))).gtids(), "a2 a3");
+        // Who mirrors the timeline is told that the file before it is whole.
+        let name = copy.timelines[0].file_name().unwrap().to_str().unwrap().to_owned();
+        let of = |from| DumpRequest { timeline: Some(name.clone()), ..request(from) };
+        assert_eq!(copy.read_as(&of(at("b.000001", 4))).shown(), "~1:4 format before a1 a2 2:4 ~2:4 eof");
+        assert!(copy.read_as(&of(at("b.000002", 4))).refused().starts_with("Could not find first log"));
     }
 }
