@@ -80,9 +80,10 @@ write_age_wrapper() { write_program_wrappers "$1" age age-keygen; }
 write_rclone_wrapper() { write_program_wrappers "$1" rclone; }
 write_zstd_wrapper() { write_program_wrappers "$1" zstd; }
 
-# A script in Python, on the Python that was unpacked with it.
+# A script in Python, on the Python that was unpacked with it. Packages bring no compiled modules. They are compiled here, once: where
+# nobody may write them later, each call would take three times as long.
 write_awscli_wrapper() {
-    cat >"$1/aws" <<'WRAPPER'
+    cat >"$1/python" <<'WRAPPER'
 #!/usr/bin/env bash
 set -euo pipefail
 root=$(dirname "$(readlink -f "$0")")/root
@@ -91,7 +92,14 @@ loader=$(find "$root" -name 'ld-linux*.so.*' -print -quit)
 python=$(readlink -f "$root/usr/bin/python3")
 # Neither the host's packages nor its certificates: stores speak in clear here. No pager that waits for a key.
 export PYTHONHOME=$root/usr PYTHONPATH=$root/usr/lib/python3/dist-packages PYTHONNOUSERSITE=1 AWS_PAGER=
-exec "$loader" --library-path "$libraries" "$python" "$root/usr/bin/aws" "$@"
+exec "$loader" --library-path "$libraries" "$python" "$@"
 WRAPPER
-    chmod +x "$1/aws"
+    cat >"$1/aws" <<'WRAPPER'
+#!/usr/bin/env bash
+set -euo pipefail
+home=$(dirname "$(readlink -f "$0")")
+exec "$home/python" "$home/root/usr/bin/aws" "$@"
+WRAPPER
+    chmod +x "$1/python" "$1/aws"
+    "$1/python" -m compileall -q "$1/root/usr/lib" || die "the modules of the command line of AWS cannot be compiled"
 }
