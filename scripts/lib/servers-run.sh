@@ -390,16 +390,26 @@ running_pid() {
     return 1
 }
 
-# When a process started, in ticks since the machine did; nothing when it is gone.
-start_of() { sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | cut -d ' ' -f 20 || true; }
+# Sets STARTED to when a process started, in ticks since the machine did; to nothing when it is gone.
+start_of() {
+    local line='' words
+    read -r line 2>/dev/null <"/proc/$1/stat" || true
+    # The name of the program, in brackets, may hold anything.
+    read -ra words <<<"${line##*) }"
+    STARTED=${words[19]:-}
+}
 
-# Waits for the end of a process. Not for that of its command line, which goes before its files and its port do.
+# Waits for the end of a process. Not for that of its command line, which goes before its files and its port do. Looks often, and so
+# without a program of its own for each look, as wait_ready does.
 wait_gone() {
-    local pid=$1 deadline=$((SECONDS + $2)) started
-    started=$(start_of "$pid")
+    local pid=$1 deadline=$((SECONDS + $2)) STARTED began never
+    start_of "$pid"
+    began=$STARTED
+    exec {never}<> <(:)
     # Another process may have got the number meanwhile.
-    while alive "$pid" && [[ $(start_of "$pid") == "$started" ]]; do
+    while alive "$pid" && start_of "$pid" && [[ $STARTED == "$began" ]]; do
         [[ $SECONDS -lt $deadline ]] || return 1
-        sleep 0.05
+        read -rt 0.02 -u "$never" || true
     done
+    exec {never}>&-
 }

@@ -71,7 +71,8 @@ listens() {
 }
 
 describe_store() {
-    local keys
+    local keys STARTED
+    start_of "$1"
     case $NAME in
         versitygw) keys=("${VERSITYGW_KEYS[@]}") ;;
         azurite) keys=("${AZURITE_KEYS[@]}") ;;
@@ -83,7 +84,7 @@ describe_store() {
     esac
     pair PORT "$PORT"
     pair PID "$1"
-    pair STARTED "$(start_of "$1")"
+    pair STARTED "$STARTED"
     pair DIR "$DIR"
     pair ACCESS_KEY "${keys[0]}"
     pair SECRET_KEY "${keys[1]}"
@@ -154,9 +155,9 @@ stores_sas() {
 
 # The process of the store in DIR, if it runs. The number alone is no proof: it may have been given to another.
 store_pid() {
-    local pid
+    local pid STARTED
     pid=$(sed -n 's/^PID=//p' "$1/store.env")
-    alive "$pid" && [[ $(start_of "$pid") == "$(sed -n 's/^STARTED=//p' "$1/store.env")" ]] || return 1
+    alive "$pid" && start_of "$pid" && [[ $STARTED == "$(sed -n 's/^STARTED=//p' "$1/store.env")" ]] || return 1
     printf '%s\n' "$pid"
 }
 
