@@ -55,6 +55,21 @@ impl Scene {
         (output.status.code(), text(&output.stdout) + &text(&output.stderr))
     }
 
+    /// It is taken back by --into, or by a script.
+    #[track_caller]
+    fn take_back(&self, gtid: &str, by_script: bool) {
+        if by_script {
+            let script = self.run("undo", &["--gtid", gtid, "--schema", &url(&self.source)]);
+            assert!(script.status.success(), "{gtid}: {}", text(&script.stderr));
+            let path = self.source.dir().join("undo.sql");
+            std::fs::write(&path, &script.stdout).unwrap();
+            self.source.sql_file(&path, &["--binary-mode"]);
+        } else {
+            let (code, said) = self.into(gtid);
+            assert_eq!(code, Some(0), "{gtid}: {said}");
+        }
+    }
+
     /// What these statements do to the table is taken back by --into, and by a script.
     #[track_caller]
     fn undone(&self, table: &str, query: &str, statements: &str) {
@@ -63,16 +78,7 @@ impl Scene {
             self.source.sql(statements);
             assert_ne!(self.rows(query), before, "{statements}");
             let gtid = self.last(table);
-            if by_script {
-                let script = self.run("undo", &["--gtid", &gtid, "--schema", &url(&self.source)]);
-                assert!(script.status.success(), "{table}: {}", text(&script.stderr));
-                let path = self.source.dir().join("undo.sql");
-                std::fs::write(&path, &script.stdout).unwrap();
-                self.source.sql_file(&path, &["--binary-mode"]);
-            } else {
-                let (code, said) = self.into(&gtid);
-                assert_eq!(code, Some(0), "{table}: {said}");
-            }
+            self.take_back(&gtid, by_script);
             assert_eq!(self.rows(query), before, "{statements}");
         }
     }
@@ -151,6 +157,36 @@ fn of_both(scene: &Scene) {
     scene.refused("shop.parent", "INSERT INTO shop.parent VALUES (9, 9)", "taking back would change more");
     an_account_must_see(scene);
     long_values(scene);
+    settings_for_all_sessions(scene);
+}
+
+/// None of them keeps an undo from its work.
+fn settings_for_all_sessions(scene: &Scene) {
+    let sql = |text: &str| scene.source.sql(text);
+    sql(r"CREATE TABLE shop.w (id INT PRIMARY KEY, v VARCHAR(20), at TIMESTAMP NULL);
+          INSERT INTO shop.w VALUES (1, 'a\\b', '2026-01-01'), (2, 'c''d', NULL), (3, 'e', NULL)");
+    let all = "SET SESSION sql_select_limit = DEFAULT; SELECT * FROM shop.w ORDER BY id";
+    let before = scene.rows(all);
+    let modes = sql("SELECT @@GLOBAL.sql_mode");
+    for by_script in [false, true] {
+        sql("DELETE FROM shop.w");
+        let gtid = scene.last("shop.w");
+        sql(
+            "SET GLOBAL autocommit = 0; SET GLOBAL completion_type = 'RELEASE'; SET GLOBAL sql_select_limit = 1; SET GLOBAL sql_safe_updates \
+             = 1; SET GLOBAL sql_mode = 'ANSI,NO_BACKSLASH_ESCAPES'; SET GLOBAL foreign_key_checks = 0; SET GLOBAL time_zone = '-05:00'",
+        );
+        if !by_script {
+            sql("SET GLOBAL TRANSACTION READ ONLY; SET GLOBAL TRANSACTION ISOLATION LEVEL READ UNCOMMITTED");
+        }
+        scene.take_back(&gtid, by_script);
+        sql(&format!(
+            "SET GLOBAL autocommit = 1; SET GLOBAL completion_type = 0; SET GLOBAL sql_select_limit = DEFAULT; SET GLOBAL sql_safe_updates = 0; \
+             SET GLOBAL sql_mode = '{}'; SET GLOBAL foreign_key_checks = 1; SET GLOBAL time_zone = 'SYSTEM'; SET GLOBAL TRANSACTION READ \
+             WRITE; SET GLOBAL TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+            modes.trim()
+        ));
+        assert_eq!(scene.rows(all), before, "by a script: {by_script}");
+    }
 }
 
 /// `information_schema` leaves out triggers and foreign keys that an account has no right to.

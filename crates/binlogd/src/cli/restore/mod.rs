@@ -1,6 +1,7 @@
 //! `binlogd restore --into mysql://… --from DATA_DIR --until POINT`: brings a server from its backup to a point in the history.
 
 mod compare;
+mod release;
 mod space;
 
 use super::confirm::confirmed;
@@ -11,13 +12,13 @@ use super::server_flags::ServerFlags;
 use super::store_args::StoreArgs;
 use super::{style, time_range, units};
 use clap::Args;
+use codec::Position;
 use codec::gtid::{GtidState, TransactionId};
-use codec::packet::release;
-use codec::{Position, ServerKind};
 use compare::compare;
 use config::{HostPort, Point};
 use indicatif::{ProgressBar, ProgressStyle};
 use jiff::tz::TimeZone;
+use release::other_release;
 use repair::history::{Copied, Until};
 use repair::rescue::Restore;
 use repair::restore::{
@@ -440,7 +441,7 @@ fn show(host: &HostPort, target: &Target, until: &Until, course: &Course, skip: 
     }
     let (count, bytes) = (units::counted(course.transactions, "transaction"), units::bytes(course.bytes));
     outln!("to apply: {count}, {bytes}; the copy holds all of them");
-    if let Some(warning) = other_release(course, &target.identity) {
+    if let Some(warning) = other_release(&course.versions, target.identity.kind, &target.identity.version) {
         outln!("warning: {}", style::clean(&warning));
     }
     if !skip.is_empty() {
@@ -456,26 +457,6 @@ fn show(host: &HostPort, target: &Target, until: &Until, course: &Course, skip: 
             style::clean(&shown.join(", "))
         );
     }
-}
-
-/// What a person should know of a log that another release has written than the one that applies it.
-fn other_release(course: &Course, target: &SourceIdentity) -> Option<String> {
-    let of = |version: &str| release(version).map(|(major, minor, _)| (major, minor));
-    let own = of(&target.version)?;
-    if let Some(newer) = course.versions.iter().find(|version| of(version).is_some_and(|log| log > own)) {
-        return Some(format!(
-            "the log is of {newer}, a newer release than the target's {}: no server promises to apply it as the source did. What the \
-             target does not know it refuses or, as a default collation, passes over: restore on the source's release",
-            target.version
-        ));
-    }
-    let old = course.versions.iter().find(|version| of(version).is_some_and(|log| log < (8, 0)))?;
-    (target.kind == ServerKind::MySql && own >= (8, 0)).then(|| {
-        format!(
-            "the log is of {old}, which does not write explicit_defaults_for_timestamp: set it on the target as it was on the source \
-             (OFF where nothing was said), or CREATE TABLE makes other TIMESTAMP columns"
-        )
-    })
 }
 
 /// A set of GTIDs in one line.
