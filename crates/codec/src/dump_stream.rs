@@ -13,7 +13,7 @@ use crate::packet::ErrPacket;
 use thiserror::Error;
 
 /// Largest payload of one packet; exactly this much means that another packet continues it.
-pub(crate) const PACKET_PAYLOAD_MAX: usize = 0xff_ffff;
+pub const PACKET_PAYLOAD_MAX: usize = 0xff_ffff;
 
 /// Smallest receive buffer that [`DumpFramer`] works with: the beginning of an event must fit with its packet header.
 pub const BUFFER_LEN_MIN: usize = PEEK_BYTES_MAX + PREFIX_LEN_MAX + HEADER_LEN;

@@ -18,13 +18,13 @@ pub enum ServerKind {
 impl ServerKind {
     /// By a server's version alone, as it stands in the format description of a file. MariaDB says its name there. The
     /// numbers say nothing: MySQL has versions above 9 too, and counts them by years (26.7).
-    pub(crate) fn of_version(version: &str) -> ServerKind {
+    pub fn of_version(version: &str) -> ServerKind {
         if version.contains("MariaDB") { ServerKind::MariaDb } else { ServerKind::MySql }
     }
 
     /// By the version and the capabilities (CLIENT_* bits) of a server's greeting. MariaDB 10.2 and later leave out
     /// CLIENT_MYSQL, even when a distribution has changed the text of the version (MariaDB Knowledge Base, "Connection").
-    pub(crate) fn of_greeting(version: &str, capabilities: u32) -> ServerKind {
+    pub fn of_greeting(version: &str, capabilities: u32) -> ServerKind {
         if capabilities & CLIENT_MYSQL == 0 { ServerKind::MariaDb } else { ServerKind::of_version(version) }
     }
 

@@ -23,7 +23,7 @@ use std::time::Duration;
 use wire::{ConnectOptions, Connection, Secret, WireError};
 
 /// One attempt with one host.
-pub(crate) struct Attempt<'a> {
+pub struct Attempt<'a> {
     /// The source it belongs to.
     pub upstream: &'a Upstream,
     /// The host to try.

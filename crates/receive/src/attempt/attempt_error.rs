@@ -20,7 +20,7 @@ const WHILE_IT_WAITS: &str = "while semi-sync waits for binlogd, SET SESSION sql
 
 /// Why an attempt ended.
 #[derive(Debug, Error)]
-pub(crate) enum AttemptError {
+pub enum AttemptError {
     /// Connecting, asking or negotiating failed.
     #[error(transparent)]
     Wire(#[from] WireError),
@@ -153,7 +153,7 @@ pub(crate) enum AttemptError {
 
 /// What helps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cure {
+pub enum Cure {
     /// Going on at once: the next step is known.
     Now,
     /// Trying again after the usual pause, which is short: commits wait.
@@ -169,7 +169,7 @@ pub(crate) enum Cure {
 
 impl AttemptError {
     /// What helps against it.
-    pub(crate) fn cure(&self) -> Cure {
+    pub fn cure(&self) -> Cure {
         match self {
             AttemptError::Wire(error) if error.is_permanent() => Cure::Later,
             AttemptError::Wire(error) if error.is_crowded() => Cure::Crowded,
@@ -212,7 +212,7 @@ impl AttemptError {
 
     /// True when the log says it, whatever it has said before: it ends a session that lasted for `there`, or it comes from
     /// outside and seldom.
-    pub(crate) fn is_news(&self, there: Duration) -> bool {
+    pub fn is_news(&self, there: Duration) -> bool {
         match self {
             AttemptError::Session(SessionError::Log(LogError::Displaced(_))) => true,
             AttemptError::Session(_) => there >= SESSION_IS_NEWS,
@@ -221,13 +221,13 @@ impl AttemptError {
     }
 
     /// True when nothing arrived any more, so that the source may not know yet that the connection is dead.
-    pub(crate) fn is_silence(&self) -> bool {
+    pub fn is_silence(&self) -> bool {
         matches!(self, AttemptError::Session(SessionError::Silent(_) | SessionError::LeftBehind(_)))
     }
 
     /// For how much of an attempt that took `elapsed` the source was there. Waiting in vain, for a connection or for the
     /// next event, is no success that would make the next pause a short one.
-    pub(crate) fn source_was_there(&self, elapsed: Duration) -> Duration {
+    pub fn source_was_there(&self, elapsed: Duration) -> Duration {
         match self {
             // Two receivers with one identity must not end each other's sessions ever so often.
             AttemptError::Wire(_) | AttemptError::Evicted(_) => Duration::ZERO,
@@ -238,7 +238,7 @@ impl AttemptError {
 
     /// True when the host could not be reached, refused us or cannot be the source, so that another one of the list may be
     /// the source now.
-    pub(crate) fn is_of_host(&self) -> bool {
+    pub fn is_of_host(&self) -> bool {
         match self {
             AttemptError::Above(error) => !matches!(error, AboveError::Moved),
             AttemptError::Wire(_)
@@ -264,7 +264,7 @@ impl AttemptError {
     }
 
     /// True when the disk is full.
-    pub(crate) fn is_full_disk(&self) -> bool {
+    pub fn is_full_disk(&self) -> bool {
         match self {
             AttemptError::Session(SessionError::Log(error)) => error.is_full_disk(),
             AttemptError::Copy(error) => error.is_full_disk(),
@@ -273,7 +273,7 @@ impl AttemptError {
     }
 
     /// True when the state in memory is worthless and the copy must be opened again from disk.
-    pub(crate) fn log_failed(&self) -> bool {
+    pub fn log_failed(&self) -> bool {
         match self {
             AttemptError::Session(error) => error.log_failed(),
             AttemptError::Copy(_) => true,

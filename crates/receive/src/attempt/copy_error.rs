@@ -45,7 +45,7 @@ impl CopyError {
 
     /// True when trying again cannot help before somebody has put right what is there: files that make no sense or that
     /// are missing, a folder that is in use.
-    pub(crate) fn needs_operator(&self) -> bool {
+    pub fn needs_operator(&self) -> bool {
         let error = match self {
             CopyError::Folder(FolderError::Io { error, .. })
             | CopyError::Journal { error, .. }

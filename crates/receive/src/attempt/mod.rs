@@ -57,7 +57,7 @@ impl Attempt<'_> {
     ///
     /// # Errors
     /// What broke.
-    pub(crate) fn make(&self, copy: &mut HeldCopy) -> Result<(), AttemptError> {
+    pub fn make(&self, copy: &mut HeldCopy) -> Result<(), AttemptError> {
         let monitor = &self.upstream.monitor;
         monitor.set_state(SourceState::Connecting { host: self.host.to_string() });
         self.left.timeline_above.take();

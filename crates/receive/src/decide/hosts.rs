@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 /// How long nothing better must have been found before a read-only server is taken for the source. A promotion takes
 /// seconds: its last step is to switch read_only off.
-pub(crate) const STANDBY_PATIENCE: Duration = Duration::from_secs(10);
+pub const STANDBY_PATIENCE: Duration = Duration::from_secs(10);
 
 /// What a server that answers looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Standing {
+pub enum Standing {
     /// The source, as far as can be told.
     Source,
     /// Clients can write to it, but it lacks transactions that the copy holds: an old source that was started again, or the
@@ -26,7 +26,7 @@ pub(crate) enum Standing {
 impl Standing {
     /// Of a server that is read-only or not, and lacks transactions that the copy holds or not. `alone`: the list names no
     /// other, so that a server that has everything is what the operator means, read-only or not.
-    pub(crate) fn of(is_read_only: bool, lacks_ours: bool, alone: bool) -> Standing {
+    pub fn of(is_read_only: bool, lacks_ours: bool, alone: bool) -> Standing {
         match (is_read_only, lacks_ours) {
             (true, true) => Standing::ReadOnly,
             (true, false) if !alone => Standing::ReadOnly,
@@ -38,7 +38,7 @@ impl Standing {
 
 /// The hosts of one source, by their number in the list.
 #[derive(Debug)]
-pub(crate) struct Hosts {
+pub struct Hosts {
     count: usize,
     current: usize,
     /// Hosts that were tried in vain since the last session.
@@ -52,23 +52,23 @@ impl Hosts {
     ///
     /// # Panics
     /// When the list is empty, which no valid configuration has.
-    pub(crate) fn new(count: usize, now: Instant) -> Hosts {
+    pub fn new(count: usize, now: Instant) -> Hosts {
         assert!(count > 0, "a source has at least one host");
         Hosts { count, current: 0, failures: 0, since: now }
     }
 
     /// Number of the host to try.
-    pub(crate) fn current(&self) -> usize {
+    pub fn current(&self) -> usize {
         self.current
     }
 
     /// True when the list names no other.
-    pub(crate) fn is_alone(&self) -> bool {
+    pub fn is_alone(&self) -> bool {
         self.count == 1
     }
 
     /// Whether a server of this standing is taken for the source now.
-    pub(crate) fn accepts(&self, standing: Standing, now: Instant) -> bool {
+    pub fn accepts(&self, standing: Standing, now: Instant) -> bool {
         match standing {
             Standing::Source => true,
             Standing::Behind => self.is_alone() || self.failures >= self.count,
@@ -77,14 +77,14 @@ impl Hosts {
     }
 
     /// The current host is not the source now. The next one is tried; true when all were, so that it is time for a pause.
-    pub(crate) fn failed(&mut self) -> bool {
+    pub fn failed(&mut self) -> bool {
         self.failures += 1;
         self.current = (self.current + 1) % self.count;
         self.failures.is_multiple_of(self.count)
     }
 
     /// The current host was the source until now, so it is tried first.
-    pub(crate) fn session_ended(&mut self, now: Instant) {
+    pub fn session_ended(&mut self, now: Instant) {
         (self.failures, self.since) = (0, now);
     }
 }

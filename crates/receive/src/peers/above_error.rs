@@ -5,7 +5,7 @@ use thiserror::Error;
 
 /// Why a binlogd above this one does not lead on now.
 #[derive(Debug, Clone, Error)]
-pub(crate) enum AboveError {
+pub enum AboveError {
     /// It tells nothing of its timelines.
     #[error(
         "the host is a binlogd of an older version, which does not tell its timelines apart (it has no binlogd_timelines), so files \

@@ -111,7 +111,7 @@ impl Cursor {
     /// Makes the session begin with an earlier file that the copy holds: `files` are those from that one to the last, in
     /// which the copy ends. The dump must be asked for from the beginning of the first.
     #[must_use]
-    pub(crate) fn passing_over(mut self, files: impl IntoIterator<Item = Arc<str>>) -> Cursor {
+    pub fn passing_over(mut self, files: impl IntoIterator<Item = Arc<str>>) -> Cursor {
         self.passes = files.into_iter().collect();
         if let Some(first) = self.passes.pop_front().filter(|_| !self.passes.is_empty()) {
             (self.asked, self.offset) = (Some(Position { file: first, offset: 4 }), 4);
@@ -131,7 +131,7 @@ impl Cursor {
     }
 
     /// True when all that is held has passed, and its end was the source's.
-    pub(crate) fn has_passed_held(&self) -> bool {
+    pub fn has_passed_held(&self) -> bool {
         self.asked.is_none() && self.passes.is_empty() && self.offset >= self.held_until
     }
 
@@ -141,7 +141,7 @@ impl Cursor {
     }
 
     /// Where the tail begins that the next session compares. Always <= [`Cursor::boundary`].
-    pub(crate) fn tail_start(&self) -> u64 {
+    pub fn tail_start(&self) -> u64 {
         self.tail_start
     }
 
@@ -151,7 +151,7 @@ impl Cursor {
     }
 
     /// True when the stream stands at a boundary.
-    pub(crate) fn is_at_boundary(&self) -> bool {
+    pub fn is_at_boundary(&self) -> bool {
         self.tracker.is_outside()
     }
 
@@ -183,7 +183,7 @@ impl Cursor {
     ///
     /// # Errors
     /// When it cannot be the next event.
-    pub(crate) fn begin_large(&mut self, header: &EventHeader) -> Result<(StreamChecksum, bool), Refusal> {
+    pub fn begin_large(&mut self, header: &EventHeader) -> Result<(StreamChecksum, bool), Refusal> {
         self.need_format(header)?;
         let is_small = matches!(header.event_type, EventType::FORMAT_DESCRIPTION | EventType::ROTATE);
         if is_small || header.is_artificial() || header.event_type.is_heartbeat() {
@@ -204,7 +204,7 @@ impl Cursor {
     ///
     /// # Errors
     /// When what it holds makes no sense.
-    pub(crate) fn finish_large(
+    pub fn finish_large(
         &mut self,
         header: &EventHeader,
         prefix: &[u8],
