@@ -113,8 +113,10 @@ fn of_all(sources: &[SourceStatus]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::semi_sync::SemiSyncStatus;
+    use crate::past::Verified;
+    use crate::semi_sync::{SemiSyncStatus, UnacknowledgedCommits};
     use crate::serving::{ServeStatus, SlotStatus};
+    use crate::state::StopCause;
     use crate::state_name::StateName;
 
     fn receiving() -> SourceStatus {
@@ -171,6 +173,37 @@ mod tests {
             problem.command,
             r"binlogd rescue /srv/b --source 'it'\''s' --to mysql://root@db1:3306 --dry-run"
         );
+    }
+
+    #[test]
+    fn nothing_that_needs_somebody_at_once_is_called_protected() {
+        let told = UnacknowledgedCommits {
+            since: Some(Timestamp::UNIX_EPOCH),
+            commits: 36,
+            ..UnacknowledgedCommits::default()
+        };
+        let twice = "3e11fa47-71ca-11e1-9e33-c80aa9429562:4".to_owned();
+        let damaged = Some(Verified { at: Timestamp::UNIX_EPOCH, findings: 2 });
+        for source in [
+            SourceStatus { unacknowledged_commits: told, ..receiving() },
+            SourceStatus { gtids_given_twice: 1, given_twice: twice, ..receiving() },
+            SourceStatus { verified: damaged, ..receiving() },
+        ] {
+            let verdict = judged(source.clone()).verdict;
+            assert_eq!((verdict.level, verdict.protected), (Level::Critical, false), "{verdict:?}");
+            assert!(!verdict.headline.starts_with("Protected"), "{verdict:?}");
+            let both = all(vec![judged(source), judged(receiving())]);
+            assert_eq!(both.headline, "1 source of 2 needs you now; 1 is protected.");
+        }
+    }
+
+    /// A receiver ends for a moment when it takes up another configuration.
+    #[test]
+    fn who_ends_with_the_daemon_or_is_reloaded_alarms_nobody() {
+        let stopped =
+            |by| judged(SourceStatus { state: StateName::Stopped, stopped_by: Some(by), ..receiving() });
+        assert_eq!(stopped(StopCause::End).verdict.level, Level::Notice);
+        assert_eq!(stopped(StopCause::Fault).verdict.level, Level::Critical);
     }
 
     #[test]

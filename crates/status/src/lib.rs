@@ -25,6 +25,7 @@
 //! | `timelines.rs` | `TimelineStatus`: the histories of a source |
 //! | `verdict.rs` | `Verdict`: what all of it means to an operator, the one judgement that all surfaces show |
 //! | `judge.rs`, `reason.rs`, `reason/` | how it is found: a reason for each thing that is not as it should be |
+//! | `view/` | `SourceRows`: what every surface shows of a source, in rows |
 //! | `units.rs` | numbers as a person reads them |
 //! | `disk.rs` | `DiskMonitor`: the file system of the data folder |
 //! | `past.rs` | `PreviousTimeline`, `Regained`, `Missing`, `LastError`: what was before |
@@ -75,6 +76,7 @@ mod time;
 mod timelines;
 pub mod units;
 mod verdict;
+pub mod view;
 
 pub use ack_replicas::{AckReplicasStatus, Demanded};
 pub use archive::{ArchiveFinding, ArchiveState, ArchiveStatus, ArchiveVerify};

@@ -5,7 +5,8 @@ use super::{chart, judgement, tables};
 use jiff::Timestamp;
 use maud::{Markup, html};
 use status::units;
-use status::{DaemonMonitor, DaemonStatus, Level, SourceStatus};
+use status::view::{semi_sync, worst_first};
+use status::{DaemonMonitor, DaemonStatus, Level, SourceStatus, Topic};
 use std::cmp::Reverse;
 
 /// Events of all sources that are shown.
@@ -22,9 +23,9 @@ pub(super) fn fill(view: &mut View, monitor: &DaemonMonitor, now: Timestamp) {
     judgement::of_all(view, &status);
     view.put("figures", figures(&status));
     let order = worst_first(&status.sources);
-    view.list("sources", order.iter().map(|index| format!("s-{}", status.sources[*index].name)).collect());
+    view.list("sources", order.iter().map(|source| format!("s-{}", source.name)).collect());
     let monitors = monitor.sources();
-    for source in order.iter().map(|index| &status.sources[*index]) {
+    for source in order {
         let spark = monitors.iter().find(|monitor| monitor.name() == source.name);
         let spark = spark.map(|monitor| monitor.spark(SPARK_POINTS)).unwrap_or_default();
         view.put(format!("s-{}", source.name), row(source, &spark));
@@ -50,18 +51,6 @@ pub(super) fn rough(seconds: u64) -> String {
     }
 }
 
-/// By what is wrong, then by how far behind, then in the order of the configuration.
-fn worst_first(sources: &[SourceStatus]) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..sources.len()).collect();
-    order.sort_by_key(|index| {
-        let source = &sources[*index];
-        // A second of lag on a busy source must not shuffle the table.
-        let behind = source.seconds_behind.filter(|behind| *behind >= 60).unwrap_or(0);
-        (Reverse(source.verdict.level), source.is_receiving(), Reverse(behind / 60))
-    });
-    order
-}
-
 fn figures(status: &DaemonStatus) -> Markup {
     let sources = &status.sources;
     let active = sources.iter().filter(|source| source.is_receiving() && source.semi_sync.active).count();
@@ -72,7 +61,7 @@ fn figures(status: &DaemonStatus) -> Markup {
         sources.iter().flat_map(|source| &source.recent).map(|recent| recent.bytes_per_second).sum();
     html! {
         div { dt { "Received" } dd { (received) " of " (sources.len()) } }
-        div { dt { "Semi-sync in force" } dd { (active) " of " (sources.len()) } }
+        div { dt { "Semi-sync on" } dd { (active) " of " (sources.len()) } }
         div { dt { "Transactions" } dd { (per_second(rate)) span class="dim" { " " (units::bytes(bytes as u64)) "/s" } } }
         div {
             dt { "Disk" }
@@ -112,17 +101,21 @@ pub(super) fn per_second(rate: f64) -> String {
 fn row(source: &SourceStatus, spark: &[f32]) -> Markup {
     let recent = source.recent.as_ref();
     let latency = |value: Option<f64>| value.map_or("–".to_owned(), units::latency);
+    let level = |topic| {
+        let level = source.verdict.about(topic);
+        (level >= Level::Warning).then(|| format!("{} text", level.word()))
+    };
     html! {
         th scope="row" { (sign(source.verdict.level)) a href=(format!("/source/{}", source.name)) { (source.name) } }
-        td { span class=(if source.is_receiving() { "" } else { "critical text" }) { (source.state) } }
+        td { span class=[level(Topic::State)] { (source.state) } }
         td {
-            @if source.semi_sync.active { "in force" }
-            @else { span class="warning text" title=(source.semi_sync.reason) { "not in force" } }
+            @if source.semi_sync.active { (semi_sync(source)) }
+            @else { span class=[level(Topic::SemiSync)] title=(source.semi_sync.reason) { (semi_sync(source)) } }
         }
         td class="number" {
             @match source.seconds_behind {
                 Some(0) => "nothing",
-                Some(behind) => (units::duration(behind)),
+                Some(behind) => span class=[level(Topic::Behind)] { (units::duration(behind)) },
                 None => span class="dim" { "–" },
             }
         }
@@ -171,28 +164,6 @@ pub(super) fn body(view: &View) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use status::{StateName, Verdict};
-
-    #[test]
-    fn the_worst_source_comes_first_and_equals_keep_their_order() {
-        let source = |name: &str, level, behind| SourceStatus {
-            name: name.to_owned(),
-            state: StateName::Receiving,
-            seconds_behind: behind,
-            verdict: Verdict { level, ..Verdict::default() },
-            ..SourceStatus::default()
-        };
-        let sources = [
-            source("a", Level::Ok, Some(0)),
-            source("b", Level::Ok, Some(3)),
-            source("c", Level::Warning, Some(90)),
-            source("d", Level::Critical, None),
-            source("e", Level::Warning, Some(900)),
-        ];
-        let order = worst_first(&sources);
-        let names: String = order.iter().map(|index| sources[*index].name.as_str()).collect();
-        assert_eq!(names, "decab");
-    }
 
     #[test]
     fn rates_have_the_digits_that_count() {

@@ -6,10 +6,9 @@ use super::parts::{View, moment, place, sign};
 use super::{deeds, judgement, tables};
 use jiff::Timestamp;
 use maud::{Markup, html};
-use status::{
-    ArchiveVerify, DaemonMonitor, HistoryStatus, Level, SourceMonitor, SourceStatus, TimelineStatus,
-};
-use status::{human_time, units};
+use status::units;
+use status::view::{self, Piece, Row, SourceRows};
+use status::{DaemonMonitor, HistoryStatus, Level, SourceMonitor, SourceStatus, TimelineStatus};
 
 /// Longer sets of GTIDs are cut; all of them are in `/status`.
 const GTIDS_CHARACTERS_MAX: usize = 1500;
@@ -37,12 +36,13 @@ pub(super) fn fill(
             html! {}
         },
     );
-    view.put("facts", facts(source, now));
+    let rows = SourceRows::of(source, now);
+    view.put("facts", facts(source, &rows, now));
     view.put("ladder", ladder(source));
     view.put("charts", charts(&monitor.history(name, now)?, now));
     view.put("timelines", timelines(source, now));
-    view.put("gtids", gtids(&own));
-    view.put("peers", peers(source, now));
+    view.put("gtids", gtids(&own, source, &rows, now));
+    view.put("peers", peers(&rows.peers, now));
     view.put("readers", tables::readers(status.serve.as_ref(), Some(name), may_write, now));
     let events: Vec<_> = source.events.iter().map(|event| (None, event)).collect();
     view.put("events", tables::events(&events, now));
@@ -50,108 +50,44 @@ pub(super) fn fill(
     Some(())
 }
 
-fn facts(source: &SourceStatus, now: Timestamp) -> Markup {
-    let behind = match source.seconds_behind {
-        Some(0) => "nothing".to_owned(),
-        Some(behind) => units::duration(behind),
-        None => "not known".to_owned(),
-    };
+/// The state, and the rows of what holds now.
+fn facts(source: &SourceStatus, rows: &SourceRows, now: Timestamp) -> Markup {
+    let shown = rows.connection.iter().chain(&rows.kept).chain(&rows.verified).chain(&rows.takes);
     html! {
         div { dt { "State" } dd { (source.state) @if let Some(detail) = &source.state_detail { span class="dim" { " " (since(detail, now)) } } } }
+        @for row in shown { (fact(row, now)) }
+    }
+}
+
+/// A row; what it says in the colour of its level where somebody is needed.
+fn fact(row: &Row, now: Timestamp) -> Markup {
+    let colored = (row.level >= Level::Warning).then(|| format!("{} text", row.level.word()));
+    html! {
         div {
-            dt { "Semi-sync" }
-            dd {
-                @if source.semi_sync.active { "in force" } @else { span class="warning text" { "not in force" } }
-                span class="dim" { ": " (source.semi_sync.reason) }
-                @if let Some(look) = &source.semi_sync_source {
-                    span class="dim" { "; the source gives up after " (units::latency(look.timeout_ms as f64 * 1000.0)) }
-                }
-            }
-        }
-        @if let Some(replicas) = &source.ack_replicas {
-            div { dt { "Receivers" } dd { (replicas.confirmed) " of " (replicas.wanted) " have confirmed" } }
-        }
-        @if let Some(archive) = &source.archive {
-            div {
-                dt { "Archive" }
-                dd {
-                    @match archive.behind_seconds.filter(|_| archive.put_back().is_none()) {
-                        Some(behind) => { "has everything of " (units::duration(behind)) " ago" }
-                        None if archive.put_back().is_some() => { span class="critical text" { "was put back to an older state" } }
-                        None => "does not have everything yet",
-                    }
-                    span class="dim" { ": " (archive.url) @if archive.encrypted { ", encrypted" } }
-                    @if let Some(error) = &archive.error {
-                        " " span class="warning text" { "fails since " (moment(error.at, now)) ": " (error.message) }
-                    }
-                    @if let Some(kept) = &archive.kept {
-                        " " span class="warning text" { "old files stay here: " (kept.message) }
-                    }
-                }
-            }
-            @if let Some(verify) = &archive.verify {
-                (archive_verified(verify, now))
-            }
-        }
-        @if let Some(oldest) = source.oldest_commit {
-            div {
-                dt { "Points in time" }
-                dd {
-                    "since " (moment(oldest, now))
-                    @if let Some(trouble) = source.search_trouble() {
-                        " " span class=[source.search_index_failed.filter(|failed| *failed > 0).map(|_| "warning text")] { (trouble) }
-                    }
-                }
-            }
-        }
-        div { dt { "Behind" } dd { (behind) } }
-        div {
-            dt { "Source" }
-            dd {
-                (source.host.as_deref().unwrap_or("–"))
-                @if let Some(version) = &source.server_version { span class="dim" { " " (version) } }
-                @if let Some(id) = source.server_id { span class="dim" { " server_id " (id) } }
-                span class="dim" { " " (source.tls.as_deref().unwrap_or("not encrypted")) }
-            }
-        }
-        div {
-            dt { "Acknowledges" }
-            dd { @match source.fsync_mode {
-                Some(0) => "what is written, before it is synced",
-                Some(_) => "what is on stable storage",
-                None => "not known",
-            } }
-        }
-        @if let Some(error) = &source.last_error {
-            div { dt { "Last error" } dd { (moment(error.at, now)) " " (error.message) } }
+            dt { (capitalized(row.name)) }
+            dd { span class=[colored] { @for (index, piece) in row.pieces.iter().enumerate() { (said(piece, index, now)) } } }
         }
     }
 }
 
-/// The last verification of the archive on a schedule.
-fn archive_verified(verify: &ArchiveVerify, now: Timestamp) -> Markup {
+fn said(piece: &Piece, index: usize, now: Timestamp) -> Markup {
     html! {
-        div {
-            dt { "Archive verified" }
-            dd {
-                @match verify.at {
-                    Some(at) => { (moment(at, now)) },
-                    None => "not yet",
-                }
-                @if verify.findings > 0 {
-                    " " span class="critical text" { "DAMAGED, " (units::count(verify.findings)) " found" }
-                } @else if verify.at.is_some() {
-                    span class="dim" { ": no damage" }
-                }
-                span class="dim" { ", " (units::count(verify.objects_read)) " of " (units::count(verify.objects)) " objects read" }
-                @for finding in &verify.first_findings {
-                    br; span class="critical text" { (finding) }
-                }
-                @if let Some(error) = &verify.error {
-                    br; span class="warning text" { "fails since " (moment(error.at, now)) ": " (error.message) }
-                }
-            }
+        @match piece {
+            Piece::Text(words) => (words),
+            Piece::At(at) => (moment(*at, now)),
+            Piece::Ago(_) => {},
+            Piece::Gtids(gtids) => { @if index > 0 { br; } (set(gtids)) },
+            Piece::Line => { @if index > 0 { br; } },
         }
+    }
+}
+
+/// As a heading has it, but for names of keys.
+fn capitalized(name: &str) -> String {
+    let mut letters = name.chars();
+    match letters.next().filter(|_| !name.contains('_')) {
+        Some(first) => first.to_uppercase().chain(letters).collect(),
+        None => name.to_owned(),
     }
 }
 
@@ -207,12 +143,6 @@ fn timelines(source: &SourceStatus, now: Timestamp) -> Markup {
         @else {
             ol class="timelines" { @for timeline in source.timelines.iter() { (timeline_row(source, timeline, now)) } }
         }
-        @for gap in &source.gaps {
-            p class="warning text" {
-                "A gap before " (gap.first_file) " of " (gap.timeline)
-                @if !gap.missing.is_empty() { ": never copied: " (set(&gap.missing)) }
-            }
-        }
     }
 }
 
@@ -241,14 +171,9 @@ fn timeline_row(source: &SourceStatus, timeline: &TimelineStatus, now: Timestamp
     }
 }
 
-fn gtids(monitor: &SourceMonitor) -> Markup {
-    let texts = monitor.gtid_texts();
-    html! {
-        dl class="facts" {
-            div { dt { "Durable" } dd { (set(&texts.durable)) } }
-            div { dt { "Acknowledged" } dd { (set(&texts.acknowledged)) } }
-        }
-    }
+fn gtids(monitor: &SourceMonitor, source: &SourceStatus, rows: &SourceRows, now: Timestamp) -> Markup {
+    let sets = view::gtids(&source.state, &monitor.gtid_texts());
+    html! { dl class="facts" { @for row in sets.iter().chain(&rows.histories) { (fact(row, now)) } } }
 }
 
 fn set(text: &str) -> Markup {
@@ -265,28 +190,10 @@ fn set(text: &str) -> Markup {
     }
 }
 
-fn peers(source: &SourceStatus, now: Timestamp) -> Markup {
+fn peers(rows: &[Row], now: Timestamp) -> Markup {
     html! {
-        @if source.peers.is_empty() { p class="dim" { "No other binlogd of this source is configured." } }
-        @else {
-            ul {
-                @for peer in &source.peers {
-                    li {
-                        b { (peer.peer) } " "
-                        @match (&peer.error, peer.asked_at) {
-                            (Some(error), _) => { span class="warning text" { "cannot be used: " (error.message) } " " (moment(error.at, now)) },
-                            (None, None) => span class="dim" { "was not needed yet" },
-                            (None, Some(at)) => { "answered " (moment(at, now)) },
-                        }
-                        @if peer.fetched_transactions > 0 { ", gave " (units::count(peer.fetched_transactions)) " transactions" }
-                        @if !peer.only_there.is_empty() { p class="critical text" { "alone holds " (set(&peer.only_there)) } }
-                    }
-                }
-            }
-        }
-        @if let Some(regained) = &source.source_regained {
-            p { (sign(Level::Ok)) "The source has again what it lacked, since " (human_time(regained.at)) ": " (set(&regained.gtids)) }
-        }
+        @if rows.is_empty() { p class="dim" { "No other binlogd of this source is configured." } }
+        @else { dl class="facts" { @for row in rows { (fact(row, now)) } } }
     }
 }
 

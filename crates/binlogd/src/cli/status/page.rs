@@ -1,8 +1,11 @@
 //! A page of 80 columns: names at the left, texts that are wrapped beside them.
 
+use super::rank::color;
 use crate::cli::style::{clean, paint};
 use crate::cli::units;
 use jiff::Timestamp;
+use status::view::{Piece, Row};
+use status::{Level, human_time};
 use std::fmt::{Result, Write};
 
 /// Width of a page that is printed.
@@ -13,6 +16,12 @@ const WIDTH_MIN: usize = 40;
 const MARGIN: usize = 16;
 /// Most lines given to one GTID set; JSON has all of it.
 const GTID_LINES_MAX: usize = 4;
+
+/// What stands at the left of the first line of a row.
+struct Name<'a> {
+    text: &'a str,
+    level: Level,
+}
 
 /// The page as far as it is written. Texts of a server are shown without control characters, so that none can drive the
 /// terminal.
@@ -30,34 +39,65 @@ impl Page {
         Page { text: String::new(), colored, now, width: width.max(WIDTH_MIN) }
     }
 
+    /// Rows, each with its name at the left.
+    pub(super) fn rows(&mut self, rows: &[Row]) -> Result {
+        rows.iter().try_for_each(|row| self.row(row))
+    }
+
+    /// A row: its name, in the colour of its level where somebody is needed, and what it says.
+    pub(super) fn row(&mut self, row: &Row) -> Result {
+        let mut name = Name { text: row.name, level: row.level };
+        let mut text = String::new();
+        for piece in &row.pieces {
+            match piece {
+                Piece::Text(words) => text += words,
+                Piece::At(at) => text += &human_time(*at),
+                Piece::Ago(at) => {
+                    let ago = u64::try_from(self.now.as_second() - at.as_second()).unwrap_or(0);
+                    write!(text, " ({} ago)", units::duration(ago))?;
+                }
+                Piece::Gtids(set) => {
+                    self.wrapped(&mut name, &std::mem::take(&mut text))?;
+                    self.set(&mut name, set)?;
+                }
+                Piece::Line => self.wrapped(&mut name, &std::mem::take(&mut text))?,
+            }
+        }
+        self.wrapped(&mut name, &text)
+    }
+
     /// A name and a text, wrapped. Nothing when there is no text.
     pub(super) fn line(&mut self, name: &str, text: Option<&str>) -> Result {
-        let Some(text) = text else { return Ok(()) };
-        let mut name = name;
-        for line in wrapped(&clean(text), self.width - MARGIN) {
-            writeln!(self.text, "  {name:<width$}{line}", width = MARGIN - 2)?;
-            name = "";
-        }
-        Ok(())
+        self.wrapped(&mut Name { text: name, level: Level::Ok }, text.unwrap_or_default())
+    }
+
+    fn wrapped(&mut self, name: &mut Name<'_>, text: &str) -> Result {
+        wrapped(&clean(text), self.width - MARGIN).iter().try_for_each(|line| self.beside(name, line))
     }
 
     /// A set of GTIDs, as much of it as there is room for.
-    pub(super) fn gtid(&mut self, name: &str, set: &str) -> Result {
+    fn set(&mut self, name: &mut Name<'_>, set: &str) -> Result {
         if set.is_empty() {
-            return self.line(name, Some("none"));
+            return self.beside(name, "none");
         }
         let mut lines = wrapped_set(&clean(set), self.width - MARGIN);
         if lines.len() > GTID_LINES_MAX {
             lines.truncate(GTID_LINES_MAX - 1);
-            lines.push(format!(
-                "… {} characters in all, see --json",
-                units::count(set.chars().count() as u64)
-            ));
+            let all = units::count(set.chars().count() as u64);
+            lines.push(format!("… {all} characters in all, see --json"));
         }
-        for (index, line) in lines.iter().enumerate() {
-            self.line(if index == 0 { name } else { "" }, Some(line))?;
-        }
-        Ok(())
+        lines.iter().try_for_each(|line| self.beside(name, line))
+    }
+
+    /// A line beside the name, which only the first one has.
+    fn beside(&mut self, name: &mut Name<'_>, line: &str) -> Result {
+        let padded = format!("{:width$}", name.text, width = MARGIN - 2);
+        let shown = match name.level {
+            level if level >= Level::Warning && !name.text.is_empty() => self.painted(&padded, color(level)),
+            _ => padded,
+        };
+        name.text = "";
+        writeln!(self.text, "  {shown}{line}")
     }
 
     /// Bold, in a colour of the terminal, where colours are wanted.

@@ -2,11 +2,12 @@
 
 use super::groups;
 use super::head::head;
-use super::rank::{color, note, worst_first};
+use super::rank::{color, note};
 use crate::cli::style::{clean, paint};
 use crate::cli::units;
 use jiff::Timestamp;
 use status::DaemonStatus;
+use status::view::worst_first;
 use std::fmt::{Result, Write};
 
 /// More sources than this are summed up; fewer are shown in full.

@@ -6,16 +6,10 @@ use super::rank::color;
 use crate::cli::style::clean;
 use crate::cli::units;
 use codec::Position;
-use config::FsyncMode;
 use jiff::Timestamp;
-use status::{
-    AckReplicasStatus, ArchiveVerify, CounterValues, DaemonStatus, LatencySummary, SourceStatus, StateName,
-    human_time,
-};
+use status::view::{self, SourceRows};
+use status::{CounterValues, DaemonStatus, LatencySummary, SourceStatus, StateName};
 use std::fmt::{Result, Write};
-
-/// A certificate is shown when it is not valid for longer than two weeks.
-const EXPIRES_SOON_SECONDS: i64 = 14 * 86_400;
 
 /// The whole text. `unanswered` says why it comes from the files, if it does. Texts of a server are shown without
 /// control characters, so that none can drive the terminal.
@@ -46,7 +40,7 @@ pub(in crate::cli) fn of_source(source: &SourceStatus, width: usize, now: Timest
 pub(in crate::cli) fn ladder_of(source: &SourceStatus, width: usize, now: Timestamp) -> String {
     let mut page = Page::new(width, false, now);
     // Writing to a String does not fail.
-    let _ = page.ladder(source).and_then(|()| page.archived(source));
+    let _ = page.ladder(source).and_then(|()| page.rows(view::archived(source).as_slice()));
     page.text
 }
 
@@ -55,258 +49,24 @@ impl Page {
         let state = self.painted(source.state.word(), color(source.verdict.level));
         writeln!(self.text, "\n{}: {state}", clean(&source.name))?;
         self.line("", source.state_detail.as_deref())?;
-        if let Some(error) = &source.last_error {
-            let ago = u64::try_from(self.now.as_second() - error.at.as_second()).unwrap_or(0);
-            let when = format!("{} ({} ago)", human_time(error.at), units::duration(ago));
-            self.line("last error", Some(&when))?;
-            self.line("", Some(&error.message))?;
-        }
-        self.line("host", source.host.as_deref())?;
-        let id = source.server_id.map(|id| format!("server_id {id}"));
-        let server: Vec<&str> =
-            [&source.server_version, &id].into_iter().flatten().map(String::as_str).collect();
-        self.line("server", Some(server.join(", ").as_str()).filter(|text| !text.is_empty()))?;
-        self.line("uuid", source.server_uuid.as_deref())?;
-        self.line("timeline", source.timeline.as_deref())?;
-        if source.state != StateName::NotRunning {
-            let semi_sync = if source.semi_sync.active { "on" } else { "off" };
-            self.line("semi-sync", Some(&format!("{semi_sync}: {}", source.semi_sync.reason)))?;
-            if let Some(replicas) = &source.ack_replicas {
-                self.line("receivers", Some(&replicas_in_words(replicas)))?;
-            }
-            if let Some(error) = &source.look_error {
-                let since = format!("at the source fails since {}: {}", human_time(error.at), error.message);
-                self.line("look", Some(&since))?;
-            }
-            self.without_acknowledgement(source)?;
-            self.line("TLS", Some(source.tls.as_deref().unwrap_or("no")))?;
-            self.certificate(source)?;
-        }
-        self.line("fsync_mode", source.fsync_mode.map(fsync_mode_words))?;
-        self.line("server_id", source.server_id_rival.as_deref())?;
-        if source.state != StateName::NotRunning {
-            let behind = source.seconds_behind.map_or_else(|| "not known".to_owned(), units::duration);
-            self.line("behind source", Some(&behind))?;
-        }
+        let rows = SourceRows::of(source, self.now);
+        self.rows(&rows.connection)?;
         self.ladder(source)?;
-        self.archive(source)?;
-        self.points(source)?;
-        self.gtids(source)?;
-        if let Some(lacks) = source.source_lacks.as_ref().filter(|lacks| !lacks.is_empty()) {
-            self.gtid("source lacks", lacks)?;
-            self.line("", Some("the copy holds these: binlogd rescue hands them over"))?;
-        }
-        if let Some(regained) =
-            source.source_regained.as_ref().filter(|_| source.source_lacks.as_deref() == Some(""))
-        {
-            let since = human_time(regained.at);
-            self.line(
-                "source lacks",
-                Some(&format!("nothing any more: it has again what it lacked, since {since}")),
-            )?;
-            self.gtid("", &regained.gtids)?;
-        }
-        if source.gtids_given_twice > 0 {
-            self.gtid("given twice", &source.given_twice)?;
-            self.line("", Some("the copy holds two transactions under each: binlogd forks lists them"))?;
-        }
-        self.missing(source)?;
-        self.peers(source)?;
-        self.verified(source)?;
+        self.rows(&rows.kept)?;
+        writeln!(self.text, "\n  GTIDs")?;
+        self.rows(&view::gtids(&source.state, &source.gtid))?;
+        self.rows(&rows.histories)?;
+        self.rows(&rows.peers)?;
+        self.rows(rows.verified.as_slice())?;
         if source.state == StateName::NotRunning {
             return Ok(());
         }
-        self.resources(source)?;
+        if let Some(takes) = &rows.takes {
+            writeln!(self.text)?;
+            self.row(takes)?;
+        }
         self.counters(&source.counters)?;
         self.latencies(&[("sync", &source.latency.sync), ("acknowledge", &source.latency.acknowledge)])
-    }
-
-    /// Up to where the object store has the history.
-    fn archived(&mut self, source: &SourceStatus) -> Result {
-        let Some(archive) = &source.archive else { return Ok(()) };
-        if archive.put_back().is_some() {
-            return self.line("archived", Some("PUT BACK to an older state: nothing is archived or purged"));
-        }
-        let at = archive.archived.as_ref().map_or_else(|| "nothing yet".to_owned(), ToString::to_string);
-        let behind = match archive.behind_seconds {
-            Some(behind) => format!("everything of {} ago", units::duration(behind)),
-            None => "not everything yet".to_owned(),
-        };
-        self.line("archived", Some(&format!("{at}, {behind}")))
-    }
-
-    /// The same, with the place, and why the archive is not kept up.
-    fn archive(&mut self, source: &SourceStatus) -> Result {
-        let Some(archive) = &source.archive else { return Ok(()) };
-        self.archived(source)?;
-        let encrypted = if archive.encrypted { "encrypted" } else { "not encrypted" };
-        self.line("", Some(&format!("{}, {encrypted}", archive.url)))?;
-        if let Some(error) = &archive.error {
-            let since = format!("fails since {}: {}", human_time(error.at), error.message);
-            self.line("", Some(&since))?;
-        }
-        if let Some(kept) = &archive.kept {
-            self.line(
-                "",
-                Some(&format!("old files stay here since {}: {}", human_time(kept.at), kept.message)),
-            )?;
-        }
-        archive.verify.as_ref().map_or(Ok(()), |verify| self.archive_verified(verify))
-    }
-
-    /// From when on a backup can be brought to any point, and what stands in the way of a search.
-    fn points(&mut self, source: &SourceStatus) -> Result {
-        if let Some(oldest) = source.oldest_commit {
-            let ago = u64::try_from(self.now.as_second() - oldest.as_second()).unwrap_or(0);
-            let text = format!("to any point since {} ({})", human_time(oldest), units::duration(ago));
-            self.line("restorable", Some(&text))?;
-        }
-        self.line("search", source.search_trouble().as_deref())
-    }
-
-    /// The last verification of the archive on a schedule.
-    fn archive_verified(&mut self, verify: &ArchiveVerify) -> Result {
-        if let Some(at) = verify.at {
-            let ago = u64::try_from(self.now.as_second() - at.as_second()).unwrap_or(0);
-            let found = match verify.findings {
-                0 => "no damage".to_owned(),
-                findings => format!("DAMAGED, {} found", units::count(findings)),
-            };
-            let (read, all) = (units::count(verify.objects_read), units::count(verify.objects));
-            let ago = units::duration(ago);
-            let text =
-                format!("verified {} ({ago} ago): {found}, {read} of {all} objects read", human_time(at));
-            self.line("", Some(&text))?;
-        }
-        for finding in &verify.first_findings {
-            self.line("", Some(&format!("damage: {finding}")))?;
-        }
-        if let Some(error) = &verify.error {
-            let text = format!("cannot be verified since {}: {}", human_time(error.at), error.message);
-            self.line("", Some(&text))?;
-        }
-        Ok(())
-    }
-
-    /// A certificate of the source that nobody accepts any more soon.
-    fn certificate(&mut self, source: &SourceStatus) -> Result {
-        let Some(expires) = source.tls_certificate_expires else { return Ok(()) };
-        let text = match expires.as_second() - self.now.as_second() {
-            left if left >= EXPIRES_SOON_SECONDS => return Ok(()),
-            left if left > 0 => format!("of the source expires at {}", human_time(expires)),
-            _ => format!("of the source has expired at {}", human_time(expires)),
-        };
-        self.line("certificate", Some(&text))
-    }
-
-    /// The last `binlogd verify`, if there was one.
-    fn verified(&mut self, source: &SourceStatus) -> Result {
-        let Some(verified) = source.verified else { return Ok(()) };
-        let ago = u64::try_from(self.now.as_second() - verified.at.as_second()).unwrap_or(0);
-        let found = match verified.findings {
-            0 => "no damage".to_owned(),
-            findings => format!("DAMAGED, {} found", units::count(findings)),
-        };
-        self.line(
-            "verified",
-            Some(&format!("{} ({} ago): {found}", human_time(verified.at), units::duration(ago))),
-        )?;
-        match verified.findings {
-            0 => Ok(()),
-            _ => self.line("", Some("binlogd verify shows where")),
-        }
-    }
-
-    /// What was never copied, if there is any of it.
-    fn missing(&mut self, source: &SourceStatus) -> Result {
-        if !source.missing.is_empty() {
-            self.gtid("never copied", &source.missing)?;
-        }
-        for (index, gap) in source.gaps.iter().enumerate() {
-            let after = match &gap.after {
-                Some(after) => format!("after {} {} and ", after.file, after.offset),
-                None => String::new(),
-            };
-            let text = format!("a gap {after}before {} of {}", gap.first_file, gap.timeline);
-            let name = if index == 0 && source.missing.is_empty() { "never copied" } else { "" };
-            self.line(name, Some(&text))?;
-        }
-        Ok(())
-    }
-
-    /// The other binlogds of the source.
-    fn peers(&mut self, source: &SourceStatus) -> Result {
-        for (index, peer) in source.peers.iter().enumerate() {
-            let name = if index == 0 { "peers" } else { "" };
-            let asked = match (peer.asked_at, &peer.error, peer.had_more) {
-                (None, ..) => "not asked yet".to_owned(),
-                (Some(at), Some(_), _) => format!("cannot be used, asked at {}", human_time(at)),
-                (Some(at), None, Some(true)) => format!("had more, asked at {}", human_time(at)),
-                (Some(at), None, _) => format!("had nothing more, asked at {}", human_time(at)),
-            };
-            let fetched = match peer.fetched_transactions {
-                0 => String::new(),
-                count => format!("; {} fetched", units::counted(count, "transaction")),
-            };
-            self.line(name, Some(&format!("{}: {asked}{fetched}", peer.peer)))?;
-            self.line("", peer.error.as_ref().map(|error| error.message.as_str()))?;
-            if let Some(timeline) = &peer.only_there_timeline {
-                let count = units::counted(peer.only_there_transactions, "transaction");
-                self.line("only there", Some(&format!("{count} at the end of {timeline}")))?;
-                self.gtid("", &peer.only_there)?;
-                self.line(
-                    "",
-                    Some("this copy lacks these: binlogd rescue on the peer's machine hands them over"),
-                )?;
-            }
-        }
-        Ok(())
-    }
-
-    /// What clients were told without an acknowledgement, if there is any of it.
-    fn without_acknowledgement(&mut self, source: &SourceStatus) -> Result {
-        let time = |at: Option<Timestamp>| at.map_or_else(|| "now".to_owned(), human_time);
-        let commits = &source.unacknowledged_commits;
-        if let Some(since) = commits.since {
-            let away = commits.while_away.filter(|away| *away > 0);
-            let away = away.map_or(String::new(), |away| {
-                format!("; {} of them while binlogd was away", units::count(away))
-            });
-            let text = format!(
-                "the source told clients of {} without one, the last time from {} to {}{away}",
-                units::counted(commits.commits, "commit"),
-                human_time(since),
-                time(commits.until)
-            );
-            self.line("without ack", Some(&text))?;
-        }
-        let unasked = &source.unasked_transactions;
-        if let Some(since) = unasked.since {
-            let last =
-                unasked.last_gtid.as_ref().map_or(String::new(), |gtid| format!(", the newest {gtid}"));
-            let text = format!(
-                "{} arrived for which the source asked for none, from {} to {}{last}",
-                units::counted(unasked.transactions, "transaction"),
-                human_time(since),
-                time(unasked.until)
-            );
-            self.line("not asked for", Some(&text))?;
-        }
-        Ok(())
-    }
-
-    fn gtids(&mut self, source: &SourceStatus) -> Result {
-        let gtids = &source.gtid;
-        writeln!(self.text, "\n  GTIDs")?;
-        self.gtid("durable", &gtids.durable)?;
-        if source.state == StateName::NotRunning {
-            // The files do not tell; all of it may have been acknowledged.
-            return self.line("acknowledged", Some("not known"));
-        }
-        match gtids.acknowledged == gtids.durable && !gtids.durable.is_empty() {
-            true => self.line("acknowledged", Some("the same")),
-            false => self.gtid("acknowledged", &gtids.acknowledged),
-        }
     }
 
     fn ladder(&mut self, source: &SourceStatus) -> Result {
@@ -347,23 +107,6 @@ impl Page {
             None => "without a file".to_owned(),
         };
         self.line("kept", Some(&format!("{}, {end}", previous.name)))
-    }
-
-    /// What the source takes of the machine, as far as it is known.
-    fn resources(&mut self, source: &SourceStatus) -> Result {
-        let found = &source.resources;
-        let mut parts = Vec::new();
-        parts.extend(found.disk_bytes.map(|bytes| format!("{} on disk", units::bytes(bytes))));
-        let growth =
-            found.growth_bytes_per_day.map(|bytes| format!("grows by {} a day", units::bytes(bytes)));
-        parts.extend(growth);
-        let cpu = found.receive_cpu_seconds.map(|seconds| format!("{seconds:.1} s CPU to receive"));
-        parts.extend(cpu);
-        if parts.is_empty() {
-            return Ok(());
-        }
-        writeln!(self.text)?;
-        self.line("takes", Some(&parts.join(", ")))
     }
 
     fn counters(&mut self, counters: &CounterValues) -> Result {
@@ -420,27 +163,6 @@ impl Page {
             writeln!(self.text)?;
         }
         Ok(())
-    }
-}
-
-/// The receivers further down that acknowledgements wait for.
-fn replicas_in_words(replicas: &AckReplicasStatus) -> String {
-    let AckReplicasStatus { wanted, confirmed, .. } = replicas;
-    let what = if replicas.alone {
-        "acknowledging alone until they have caught up"
-    } else if replicas.waiting {
-        "a commit of the source waits for them"
-    } else {
-        "nobody waits for them"
-    };
-    format!("{confirmed} of {wanted} have confirmed (ack_after_replicas); {what}")
-}
-
-fn fsync_mode_words(mode: u8) -> &'static str {
-    if mode == FsyncMode::WriteThenAcknowledge as u8 {
-        "0: acknowledges what is written"
-    } else {
-        "1: acknowledges only what is durable"
     }
 }
 

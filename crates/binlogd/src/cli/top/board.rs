@@ -2,8 +2,8 @@
 
 use super::asking::Look;
 use super::rates::{Rate, Rates};
-use crate::cli::status::rank::worst_first;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use status::view::worst_first;
 use status::{DaemonStatus, SourceStatus};
 use std::cmp::Reverse;
 use std::time::Instant;

@@ -14,7 +14,7 @@ use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
-use status::{DaemonStatus, Level, SourceStatus, Topic, human_time};
+use status::{DaemonStatus, Level, SourceStatus, Topic, human_time, view};
 use std::time::Instant;
 
 /// Rows of sources below which nothing is shown of the chosen one.
@@ -262,7 +262,7 @@ fn why(row: &Row<'_>, palette: Palette, width: usize) -> Vec<Line<'static>> {
     ])];
     let mut why = note(source);
     if why.is_empty() {
-        let semi_sync = if source.semi_sync.active { "on" } else { "off" };
+        let semi_sync = view::semi_sync(source);
         why = format!("semi-sync {semi_sync}: {}", clean(&source.semi_sync.reason));
     }
     let is_critical = source.verdict.level == Level::Critical;
@@ -322,7 +322,7 @@ fn ends(left: Span<'static>, right: Span<'static>, width: usize) -> Line<'static
 }
 
 fn semi_sync(row: &Row<'_>) -> String {
-    if row.source.semi_sync.active { "on" } else { "off" }.to_owned()
+    view::semi_sync(row.source).to_owned()
 }
 
 fn transactions(row: &Row<'_>) -> String {
