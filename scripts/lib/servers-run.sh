@@ -108,12 +108,13 @@ command_stop() {
 # Below 32768, where the kernel does not pick the ports of outgoing connections.
 reserve_port() {
     local dir=$1 port owner
-    mkdir -p "$CACHE/ports"
+    [[ -d $CACHE/ports ]] || mkdir -p "$CACHE/ports"
     (
         flock 9
         for ((tries = 0; tries < 200; tries++)); do
             port=$((20000 + RANDOM % 12000))
-            owner=$(cat "$CACHE/ports/$port" 2>/dev/null || true)
+            owner=
+            [[ ! -e $CACHE/ports/$port ]] || read -r owner <"$CACHE/ports/$port" || true
             [[ -z $owner || ! -e $owner ]] || continue
             ! (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || continue
             printf '%s\n' "$dir" >"$CACHE/ports/$port"
@@ -126,7 +127,8 @@ reserve_port() {
 
 socket_path() {
     local path=$1/mysqld.sock
-    if [[ $(printf '%s' "$path" | wc -c) -gt $SOCKET_BYTES_MAX ]]; then
+    local LC_ALL=C
+    if [[ ${#path} -gt $SOCKET_BYTES_MAX ]]; then
         path=$(TMPDIR='' mktemp -d -t binlogd-sock.XXXXXX)/mysqld.sock
     fi
     printf '%s\n' "$path"
@@ -152,14 +154,14 @@ copy_data() {
     cp -a --reflink=auto --sparse=always "$from" "$DIR/data"
     mkdir -p "$DIR/tmp"
     # A copy is another server: two with one UUID would throw each other off their source.
-    rm -f "$DIR/data/auto.cnf"
+    [[ ! -e $DIR/data/auto.cnf ]] || rm "$DIR/data/auto.cnf"
 }
 
 # A certificate authority and a server certificate with the names that clients verify: made once, as two keys take a third of
 # what a start takes, and the same for every server of this cache.
 copy_tls() {
     local made=$CACHE/tls
-    (
+    [[ -d $made ]] || (
         flock 9
         [[ -d $made ]] || make_tls "$made"
     ) 9>"$CACHE/tls.lock"
@@ -236,7 +238,8 @@ launch() {
     # A killed server leaves its lock behind, and MySQL takes its number for a running process while it is a zombie.
     rm -f "$SOCKET" "$SOCKET.lock" "$DIR/mysqld.pid"
     : >>"$DIR/error.log"
-    LOG_START=$(stat -c %s "$DIR/error.log")
+    LOG_START=0
+    [[ ! -s $DIR/error.log ]] || LOG_START=$(stat -c %s "$DIR/error.log")
     (
         # A pipe of the caller's that the server held open would keep the caller waiting for its end.
         close_inherited
@@ -248,7 +251,7 @@ launch() {
     describe "$pid" >"$DIR/server.env.new"
     mv "$DIR/server.env.new" "$DIR/server.env"
     wait_ready "$pid" || return 1
-    cat "$DIR/server.env"
+    describe "$pid"
 }
 
 close_inherited() {
@@ -323,18 +326,21 @@ write_wrappers() {
     else
         client+=(--ssl-mode=DISABLED --get-server-public-key)
     fi
-    write_wrapper "$DIR/mysql" "${CLIENT[@]}" "${client[@]}"
-    write_wrapper "$DIR/mysqlbinlog" "${BINLOG[@]}" "${binlog[@]}"
+    # Each is there whole or not at all, for who runs it while the server is started again.
+    [[ -d $DIR/wrappers ]] || mkdir "$DIR/wrappers"
+    write_wrapper mysql "${CLIENT[@]}" "${client[@]}"
+    write_wrapper mysqlbinlog "${BINLOG[@]}" "${binlog[@]}"
     # It takes the same words as the client.
-    write_wrapper "$DIR/mysqldump" "${DUMP[@]}" "${client[@]}"
+    write_wrapper mysqldump "${DUMP[@]}" "${client[@]}"
+    chmod +x "$DIR"/wrappers/*
+    mv "$DIR"/wrappers/* "$DIR"
 }
 
 write_wrapper() {
-    local path=$1
+    local name=$1 words
     shift
-    printf '#!/usr/bin/env bash\nexec%s "$@"\n' "$(printf ' %q' "$@")" >"$path.new"
-    chmod +x "$path.new"
-    mv "$path.new" "$path"
+    printf -v words ' %q' "$@"
+    printf '#!/usr/bin/env bash\nexec%s "$@"\n' "$words" >"$DIR/wrappers/$name"
 }
 
 describe() {
