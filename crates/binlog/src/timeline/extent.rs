@@ -77,6 +77,15 @@ impl Extent {
         self.may_be(other) && self.same_names(other).any(|(ours, theirs)| ours == theirs && ours != 0)
     }
 
+    /// How near it is to `other`, with which it shares a file: whether both end at one place, and how many files both have, by name.
+    pub fn nearness(&self, other: &Extent) -> (bool, u64) {
+        let number = |name: &str| BinlogName::parse(name).map_or(0, |name| name.number());
+        let first = number(&self.first).max(number(&other.first));
+        let last = number(&self.last).min(number(&other.last));
+        let ends_alike = self.last == other.last && self.end == other.end;
+        (ends_alike, (last + 1).saturating_sub(first))
+    }
+
     /// When each file was made that both name.
     fn same_names(&self, other: &Extent) -> impl Iterator<Item = (u32, u32)> {
         let of = |extent: &Extent| {

@@ -43,13 +43,21 @@ impl<'a> Both<'a> {
     /// Finds out which of theirs are here, by their records, and of the others by files that one server has made in one second.
     pub(super) fn new(own: &'a [Own], theirs: &'a [Described]) -> Both<'a> {
         let older = &own[..own.len().saturating_sub(1)];
-        let mut known: Vec<Option<usize>> =
-            theirs.iter().map(|their| older.iter().position(|own| own.is(their))).collect();
-        for at in 0..theirs.len() {
-            let is_free = |index: &usize| !known.contains(&Some(*index));
-            let found =
-                (0..older.len()).filter(is_free).find(|index| older[*index].shares_a_file(&theirs[at]));
-            known[at] = known[at].or(found);
+        let mut known: Vec<Option<usize>> = theirs
+            .iter()
+            .map(|their| older.iter().position(|own| own.is(their) || own.is_named(their)))
+            .collect();
+        for (index, own) in older.iter().enumerate() {
+            if known.contains(&Some(index)) {
+                continue;
+            }
+            // Two of one server share the file in which the later one begins; and one here that was begun behind a gap is a part of one
+            // there that has its record already.
+            let shares = (0..theirs.len()).rev().filter(|at| own.shares_a_file(&theirs[*at]));
+            let nearest = shares.max_by_key(|at| (own.nearness(&theirs[*at]), known[*at].is_none()));
+            if let Some(at) = nearest.filter(|at| known[*at].is_none()) {
+                known[at] = Some(index);
+            }
         }
         Both { own, theirs, known }
     }
@@ -115,12 +123,18 @@ impl<'a> Both<'a> {
         (0..older).find(|index| self.known[*index].is_none() && may_be(&self.theirs[*index]))
     }
 
-    /// The first of theirs that cannot be read, and of which something may be lacking here when `begins` is begun behind `after`.
+    /// The first of theirs that cannot be read, and of which something may be lacking here when `begins` is begun behind `after`; or the
+    /// one before `begins`, where nobody knows which one that is here.
     pub(super) fn unread(&self, after: Option<usize>, begins: usize) -> Option<&Described> {
         let from = after.or_else(|| self.known.iter().rposition(Option::is_some)).unwrap_or(0);
         let lacks = |index: &usize| Some(*index) == after || self.known[*index].is_none();
-        let mut unread = (from..begins).filter(lacks).map(|index| &self.theirs[index]);
+        let previous = self.theirs[begins].info.as_ref().and_then(|info| self.named(&info.previous));
+        let mut unread = (from..begins).chain(previous).filter(lacks).map(|index| &self.theirs[index]);
         unread.find(|their| their.unreadable.is_some())
+    }
+
+    fn named(&self, name: &str) -> Option<usize> {
+        self.theirs.iter().position(|their| their.name == name)
     }
 
     /// The description of one of theirs, as it stands here. `newest` is which of theirs the newest one here is.
@@ -128,8 +142,7 @@ impl<'a> Both<'a> {
         let mut info = info.clone();
         // Nothing of it was ever here.
         info.purged.iter_mut().for_each(|line| line.removed = true);
-        let previous = self.theirs.iter().position(|their| their.name == info.previous);
-        let own = match previous {
+        let own = match self.named(&info.previous) {
             Some(previous) if Some(previous) == newest => self.own.last(),
             Some(previous) => self.known[previous].map(|index| &self.own[index]),
             None => None,
@@ -165,8 +178,17 @@ impl Own {
         !self.info.began_at.is_empty() && their.info.as_ref().is_some_and(is_it)
     }
 
+    /// Whether it has the name of that one, of which nothing else can be told: where its number was free it was taken.
+    fn is_named(&self, their: &Described) -> bool {
+        their.unreadable.is_some() && their.info.is_none() && their.name == self.name
+    }
+
     fn shares_a_file(&self, their: &Described) -> bool {
         matches!((&self.extent, &their.extent), (Some(own), Some(their)) if own.shares_a_file(their))
+    }
+
+    fn nearness(&self, their: &Described) -> Option<(bool, u64)> {
+        Some(self.extent.as_ref()?.nearness(their.extent.as_ref()?))
     }
 }
 
@@ -249,6 +271,24 @@ mod tests {
         assert_eq!(both.next(None), Some(0), "it is followed as a server is");
     }
 
+    /// The server was back above, and has lost its tail meanwhile.
+    #[test]
+    fn a_part_of_one_timeline_is_not_taken_for_the_next_one_of_its_server() {
+        let theirs = [
+            described(2, A, "t2", "b.000005 50 b.000012 120"),
+            described(3, B, "t3", "b.000011 115 b.000011 115"),
+            described(4, A, "t4", "b.000012 120 b.000017 170"),
+        ];
+        let last = own(4, B, "t3", "b.000011 115 b.000011 115");
+        let behind_gap = own(3, A, "x", "b.000005 50 b.000012 120");
+        let copy = [own(2, A, "t2", "b.000001 10 b.000001 10"), behind_gap, last.clone()];
+        let both = Both::new(&copy, &theirs);
+        assert_eq!((both.known.clone(), both.next(Some(1))), (vec![Some(0), None, None], Some(2)));
+        let fork = own(3, A, "x", "b.000012 120 b.000015 150");
+        let copy = [own(2, A, "t2", "b.000005 50 b.000012 120"), fork, last];
+        assert_eq!(Both::new(&copy, &theirs).known, [Some(0), None, Some(1)]);
+    }
+
     #[test]
     fn what_is_gone_above_is_a_gap_there_and_not_an_older_history() {
         let theirs = [
@@ -274,6 +314,14 @@ mod tests {
         let previous = |own: &[Own], newest| Both::new(own, &theirs).description(&info, newest).previous;
         assert_eq!(previous(&copy, Some(0)), copy[0].name);
         assert_eq!(previous(&[], None), theirs[0].name, "as it is there");
+        // Nothing can be told of the one before it but its name.
+        let mut unread = theirs.clone();
+        (unread[0].info, unread[0].extent, unread[0].unreadable) = (None, None, Some("no".into()));
+        let named = [own(1, A, "t1", ""), own(2, B, "x", "")];
+        let both = Both::new(&named, &unread);
+        assert!(both.description(&info, None).previous == theirs[0].name && both.unread(None, 1).is_none());
+        let elsewhere = [copy[0].clone(), own(8, B, "x", "")];
+        assert!(Both::new(&elsewhere, &unread).unread(Some(1), 1).is_some());
         assert_eq!(previous(&[own(7, B, "x", "")], Some(1)), "", "the one before it here");
     }
 }
