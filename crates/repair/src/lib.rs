@@ -6,7 +6,11 @@
 
 pub mod cut;
 pub mod detail;
+mod hear;
 pub mod history;
 pub mod rescue;
 pub mod restore;
+pub mod searched;
 pub mod undo;
+
+pub use hear::{Event, Hear};

@@ -1,22 +1,21 @@
 //! `binlogd cat DATA_DIR`: a part of the history as one binary log, for stock tools.
 
 use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
+use super::heard::Heard;
 use super::opened_history::OpenedHistory;
 use super::store_args::StoreArgs;
 use super::{style, time_range, units};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use jiff::tz::TimeZone;
 use points::glob::TableGlob;
 use points::wanted_gtids::WantedGtids;
+use repair::Event;
 use repair::cut::{Choice, Counts, NoCut, Request, Span, write};
 use repair::history::{Copied, Until};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-
-const WALK_BAR: &str = "walking the log {wide_bar} {bytes} of {total_bytes}, {eta} left";
 
 /// So many XA transactions are named.
 const PREPARED_SHOWN_MAX: usize = 10;
@@ -132,12 +131,9 @@ fn check_output(output: Option<&Path>) -> Result<(), String> {
 }
 
 fn cat(args: &CatArgs, request: &Request, copied: &Copied) -> Result<(), NoCut> {
-    let bar = bar();
-    let span = Span::find(copied, request, &mut |walked, all| {
-        bar.set_length(all);
-        bar.set_position(walked);
-    });
-    bar.finish_and_clear();
+    let mut heard = Heard::of(&copied.name, false);
+    let span = Span::find(copied, request, &mut |bytes, of| heard.hear(Event::Walked { bytes, of }));
+    heard.clear();
     let span = span?;
     match &args.output {
         Some(path) => to_file(path, request, copied, &span)?,
@@ -167,13 +163,6 @@ fn to_file(path: &Path, request: &Request, copied: &Copied, span: &Span) -> Resu
     });
     let removed = fs::remove_file(&partial).map_err(named);
     written.and(removed)
-}
-
-fn bar() -> ProgressBar {
-    if !io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    ProgressBar::new(0).with_style(ProgressStyle::with_template(WALK_BAR).expect("a valid template"))
 }
 
 /// Says on standard error what was written; standard output has the log.

@@ -3,7 +3,7 @@
 use super::exit::{EXIT_OK, EXIT_PROBLEM, print_result, usage_error};
 use super::find_answer::{Found, SourceAnswer, found, text};
 use super::search_args::SearchArgs;
-use super::searched::{SearchedSource, choose};
+use super::searched::{choose, tell_error};
 use super::store_args::StoreArgs;
 use super::{style, units};
 use clap::Args;
@@ -12,6 +12,7 @@ use jiff::tz::TimeZone;
 use points::criteria::Criteria;
 use points::search::Searched;
 use points::transaction::Transaction;
+use repair::searched::SearchedSource;
 use serde::Serialize;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -145,7 +146,9 @@ impl Find<'_> {
                     Ok(None) => answer.files -= 1,
                     Err(error) => {
                         self.failed = true;
-                        answer.errors.push(file.tell(timeline, &error));
+                        let error = file.failed(timeline, &error);
+                        tell_error(&error);
+                        answer.errors.push(error);
                     }
                 }
             }

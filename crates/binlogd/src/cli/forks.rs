@@ -1,8 +1,8 @@
 //! `binlogd forks DATA_DIR`: what sources lost and the copy holds, which GTIDs they gave twice, and what was decided.
 
-use super::definitions::definitions;
 use super::exit::{EXIT_PROBLEM, print_result, usage_error};
 use super::held_copy::choose;
+use super::searched::definitions;
 use super::server_flags::ServerFlags;
 use super::show::connect;
 use super::store_args::StoreArgs;

@@ -7,20 +7,19 @@
 #[macro_use]
 mod output;
 
-mod archived_indexes;
 mod cat;
 mod cnf;
+mod compare;
 mod config;
 mod confirm;
-mod definitions;
 mod doctor;
-mod each_found;
 mod exit;
 mod fetch;
 mod find;
 mod find_answer;
 mod forks;
 mod health;
+mod heard;
 mod held_copy;
 mod hide_password;
 mod import;
@@ -30,7 +29,6 @@ mod prune;
 mod purge;
 mod purge_archive;
 mod rescue;
-mod rescue_guard;
 mod restore;
 mod run;
 mod run_args;

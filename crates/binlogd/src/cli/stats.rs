@@ -2,7 +2,7 @@
 
 use super::exit::{EXIT_OK, EXIT_PROBLEM, print_result, usage_error};
 use super::find_answer::{FoundTable, found_table, table_text, times};
-use super::searched::{SearchedSource, choose};
+use super::searched::{choose, tell_error};
 use super::store_args::StoreArgs;
 use super::{style, units};
 use clap::Args;
@@ -10,6 +10,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use points::index::Peak;
 use points::statistics::Statistics;
+use repair::searched::SearchedSource;
 use serde::Serialize;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -142,7 +143,11 @@ fn of_source(source: &SearchedSource, limit: usize, zone: &TimeZone) -> SourceAn
             match file.index() {
                 Ok(Some(index)) => statistics.add(&(timeline.name.clone(), file.name.clone()), &index),
                 Ok(None) => {}
-                Err(error) => errors.push(file.tell(timeline, &error)),
+                Err(error) => {
+                    let error = file.failed(timeline, &error);
+                    tell_error(&error);
+                    errors.push(error);
+                }
             }
         }
     }

@@ -24,3 +24,8 @@ pub(super) fn paint(text: &str, color: u8, colored: bool) -> String {
 pub(super) fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
+
+/// The same of a text of several lines.
+pub(super) fn clean_lines(text: &str) -> String {
+    text.lines().map(clean).collect::<Vec<_>>().join("\n")
+}

@@ -1,24 +1,20 @@
 //! `binlogd undo DATA_DIR`: the inverse of row transactions, as a script, or applied.
 
 use super::confirm::confirmed;
-use super::definitions::definitions;
-use super::each_found::each_found;
 use super::exit::{EXIT_OK, EXIT_PROBLEM, print_result, usage_error};
+use super::heard::Heard;
 use super::search_args::SearchArgs;
-use super::searched::{SearchedSource, choose};
+use super::searched::{choose, definitions, tell_error};
 use super::server_flags::ServerFlags;
 use super::show::connect;
 use super::store_args::StoreArgs;
 use super::{style, units};
 use clap::Args;
 use clap::builder::UnknownArgumentValueParser;
-use codec::ServerKind;
-use codec::gtid::TransactionId;
 use jiff::tz::TimeZone;
-use points::criteria::Criteria;
-use repair::detail::{Known, Place, each_part};
-use repair::undo::{Inverse, Script, apply, changed, objections, shown};
-use std::collections::HashSet;
+use repair::Event;
+use repair::detail::Known;
+use repair::undo::{NotTakenBack, Request, Rows, TakingBack, apply};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use wire::{Connection, Secret};
@@ -100,35 +96,6 @@ pub(super) fn execute(args: &UndoArgs) -> ExitCode {
     }
 }
 
-/// What is to be taken back.
-#[derive(Default)]
-struct Gathered {
-    inverse: Option<Inverse>,
-    transactions: Vec<String>,
-    seen: HashSet<TransactionId>,
-}
-
-const NOT_THERE: &str = "the copy does not have";
-
-/// The GTIDs that are asked for and stand nowhere, in words.
-fn missing(
-    sources: &[SearchedSource],
-    criteria: Criteria,
-    seen: &mut HashSet<TransactionId>,
-) -> Result<Option<String>, String> {
-    let Some(wanted) = criteria.gtids else { return Ok(None) };
-    if wanted.not_among(seen.iter()).is_none() {
-        return Ok(None);
-    }
-    // What the other options leave out is there.
-    let any = Criteria { gtids: Some(wanted.clone()), ..Criteria::default() };
-    let outcome = each_found(sources, &any, 0, &mut |_, transaction| seen.extend(transaction.id));
-    if outcome.failed {
-        return Err("not everything could be searched: nothing is taken back".to_owned());
-    }
-    Ok(wanted.not_among(seen.iter()))
-}
-
 fn undo(args: &UndoArgs) -> Result<ExitCode, String> {
     let zone = TimeZone::system();
     let (url, argument) = match &args.into {
@@ -155,150 +122,55 @@ fn undo(args: &UndoArgs) -> Result<ExitCode, String> {
     }
     let connection = connect(url, &args.server, argument)?;
     let mut known = Known::new(connection, definitions(&args.data_dir, &args.store)?, args.columns_as_now);
-    let mut all = gathered(args, &sources, &criteria, &mut known, argument)?;
-    let missing = if args.missing_ok { None } else { missing(&sources, criteria, &mut all.seen)? };
-    let Some(mut inverse) = all.inverse else {
-        let missing = missing.map_or_else(String::new, |gtids| format!(": {NOT_THERE} {gtids}"));
-        return Err(format!("nothing was found{missing}"));
+    let rows = match (args.plan, args.leave_out_changed, &args.into) {
+        (true, ..) => Rows::Told,
+        (_, true, _) => Rows::LeftOut,
+        (.., Some(_)) => Rows::Refused,
+        (.., None) => Rows::NotLookedAt,
     };
-    if let Some(gtids) = missing {
-        inverse.refuse(format!("{NOT_THERE} {gtids} (--missing-ok takes back the others)"));
-    }
-    if let Some(server) = known.connection() {
-        let objections =
-            objections(server, &inverse.tables).map_err(|error| format!("{argument}: {error}"))?;
-        objections.into_iter().for_each(|why| inverse.refuse(why));
-    }
-    let refusals: Vec<&str> = inverse.refusals().collect();
-    if !refusals.is_empty() {
-        return Err(format!("refused, nothing is taken back:\n{}", refusals.join("\n")));
-    }
-    if let Some(sequence) = inverse.sequences.iter().next().filter(|_| inverse.rows() == 0) {
-        return Err(format!(
-            "refused, nothing is taken back: the numbers of the sequence {sequence} are not given back"
-        ));
-    }
-    for doubt in &inverse.doubts {
-        errln!("note: {}: whether its columns are the same still, --schema compares", style::clean(doubt));
-    }
-    for sequence in &inverse.sequences {
-        errln!("note: the numbers of the sequence {} are not given back", style::clean(sequence));
-    }
-    if inverse.rows() == 0 {
-        return Err("nothing is to be taken back: no rows were changed".to_owned());
-    }
-    let mut left_out = Vec::new();
-    if args.into.is_some() || args.plan || args.leave_out_changed {
-        let Some(server) = known.connection() else { return Err(format!("{argument}: there is no server")) };
-        let changed = changed(server, &inverse).map_err(|error| format!("{argument}: {error}"))?;
-        let all = (0..).zip(inverse.in_order()).filter(|(number, _)| changed.contains(number));
-        left_out = all.map(|(number, step)| shown(number + 1, step)).collect();
-        if args.plan {
-            return Ok(tell_plan(inverse.rows(), &left_out));
+    let request =
+        Request { sources: &sources, criteria, limit: args.limit, missing_ok: args.missing_ok, rows };
+    let hear = &mut |event: Event<'_>| Heard::of(argument, false).hear(event);
+    let found = TakingBack::find(&request, &mut known, hear).map_err(|error| match error {
+        NotTakenBack::Server(error) => format!("{argument}: {error}"),
+        error => {
+            if let NotTakenBack::Searched(errors) = &error {
+                errors.iter().for_each(|error| tell_error(error));
+            }
+            error.to_string()
         }
-        if !left_out.is_empty() && !args.leave_out_changed {
-            return Err(not_as_left(inverse.rows(), &left_out));
-        }
-        inverse.leave_out(&changed);
-        if inverse.rows() == 0 {
-            return Err("nothing is to be taken back: no row is as these transactions left it".to_owned());
-        }
+    })?;
+    if args.plan {
+        return Ok(tell_plan(&found));
     }
-    let script = Script { inverse: &inverse, transactions: &all.transactions, left_out: &left_out };
     match known.connection().filter(|_| args.into.is_some()) {
-        Some(server) => run(server, &script, args.yes),
-        None => Ok(print_result(&script.text())),
+        Some(server) => run(server, &found, args.yes),
+        None => Ok(print_result(&found.script().text())),
     }
-}
-
-/// Everything that is asked for, in the order of the log.
-fn gathered(
-    args: &UndoArgs,
-    sources: &[SearchedSource],
-    criteria: &Criteria,
-    known: &mut Known,
-    argument: &str,
-) -> Result<Gathered, String> {
-    let asked = known.connection().map(|server| server.server_kind());
-    let packet = known.connection().map(|server| server.query("SELECT @@max_allowed_packet")).transpose();
-    let packet = packet.map_err(|error| format!("{argument}: {error}"))?;
-    let packet_bytes_max = packet.and_then(|answer| answer.first()?.parse().ok());
-    let mut all = Gathered::default();
-    let outcome = each_found(sources, criteria, args.limit, &mut |at, transaction| {
-        let server = match transaction.id {
-            Some(TransactionId::Mariadb(_)) => ServerKind::MariaDb,
-            _ => ServerKind::MySql,
-        };
-        let inverse = all.inverse.get_or_insert_with(Inverse::default);
-        inverse.packet_bytes_max = packet_bytes_max;
-        if asked.is_some_and(|kind| kind != server) {
-            inverse.refuse(format!("the server of {argument} is of another kind than the log"));
-        }
-        let name =
-            transaction.id.map_or_else(|| "a transaction without a GTID".to_owned(), |id| id.to_string());
-        if transaction.id.is_some_and(|id| !all.seen.insert(id)) {
-            inverse.refuse(format!("{name} stands in the log twice: choose one with --timeline"));
-        }
-        if transaction.xid.is_some() {
-            inverse.refuse(format!(
-                "{name} is a half of an XA transaction, whose other half decides whether it counts"
-            ));
-        }
-        let (timeline, file) = (&at.timeline.name, &at.searched.name);
-        all.transactions.push(format!("{name}, {timeline}/{file} at {}", transaction.at));
-        let place = Place::of(&at.timeline.name, &at.searched.name, transaction.at);
-        known.is_at(&at.source.name, place, transaction.committed.micros.div_euclid(1_000_000));
-        if let Err(error) = each_part(at.file, transaction, known, &mut |part| inverse.add(&part)) {
-            inverse.refuse(format!("{name} cannot be read: {error}"));
-        }
-        inverse.end();
-    });
-    if outcome.failed {
-        return Err("not everything could be searched: nothing is taken back".to_owned());
-    }
-    if outcome.is_enough {
-        return Err(format!(
-            "there are more than {}: --limit 0 takes all",
-            units::counted(args.limit, "transaction")
-        ));
-    }
-    outcome.tell(args.limit);
-    Ok(all)
 }
 
 /// Says what --plan has found.
-fn tell_plan(rows: usize, changed: &[String]) -> ExitCode {
-    let (as_left, others) = (units::count((rows - changed.len()) as u64), units::count(changed.len() as u64));
+fn tell_plan(found: &TakingBack) -> ExitCode {
+    let as_left = units::count((found.rows_looked_at - found.changed.len()) as u64);
+    let others = units::count(found.changed.len() as u64);
     outln!("rows as these transactions left them: {as_left}, others: {others}; nothing was changed");
-    changed.iter().for_each(|row| outln!("  {}", style::clean(row)));
-    ExitCode::from(if changed.is_empty() { EXIT_OK } else { EXIT_PROBLEM })
-}
-
-/// Why nothing is done.
-fn not_as_left(rows: usize, changed: &[String]) -> String {
-    const ROWS_TOLD: usize = 20;
-    let (rows, others) = (units::count(rows as u64), units::count(changed.len() as u64));
-    let mut text = format!(
-        "rows that are not as these transactions left them: {others} of {rows}; nothing was changed. --plan tells all of them, \
-         --leave-out-changed takes back the others"
-    );
-    changed.iter().take(ROWS_TOLD).for_each(|row| text += &format!("\n{row}"));
-    text
+    found.changed.iter().for_each(|row| outln!("  {}", style::clean(row)));
+    ExitCode::from(if found.changed.is_empty() { EXIT_OK } else { EXIT_PROBLEM })
 }
 
 /// Runs it there, after a question.
-fn run(server: &mut Connection, script: &Script<'_>, yes: bool) -> Result<ExitCode, String> {
-    for transaction in script.transactions {
+fn run(server: &mut Connection, found: &TakingBack, yes: bool) -> Result<ExitCode, String> {
+    for transaction in &found.transactions {
         outln!("{}", style::clean(transaction));
     }
-    for (schema, table) in script.inverse.tables.keys() {
+    for (schema, table) in found.tables() {
         outln!("  {}", style::clean(&format!("{schema}.{table}")));
     }
-    let rows = units::counted(script.inverse.rows() as u64, "row");
-    if !script.left_out.is_empty() {
-        let count = units::count(script.left_out.len() as u64);
+    let rows = units::counted(found.rows() as u64, "row");
+    if !found.changed.is_empty() {
+        let count = units::count(found.changed.len() as u64);
         outln!("left out, because they are not as these transactions left them: {count}");
-        script.left_out.iter().for_each(|row| outln!("  {}", style::clean(row)));
+        found.changed.iter().for_each(|row| outln!("  {}", style::clean(row)));
     }
     if !yes {
         let question = format!("Take back {rows} there?");
@@ -307,7 +179,7 @@ fn run(server: &mut Connection, script: &Script<'_>, yes: bool) -> Result<ExitCo
             return Ok(ExitCode::from(EXIT_PROBLEM));
         }
     }
-    apply(server, script)?;
+    apply(server, &found.script())?;
     outln!("taken back: {rows}; each was as these transactions had left it");
     Ok(ExitCode::from(EXIT_OK))
 }

@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod called;
 mod cat;
 mod find;
 mod rescue;

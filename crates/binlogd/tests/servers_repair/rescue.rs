@@ -1,10 +1,12 @@
 //! `binlogd rescue` on real servers: what a successor, or the restarted source itself, lacks is handed over from the copy.
 
+use crate::called::rescue_finds;
 use crate::common::Server;
 use crate::common::daemon::{Daemon, url};
 use crate::common::pair::replicate_once;
 use crate::common::semi_sync::SemiSync;
 
+use repair::rescue::Next;
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -142,12 +144,15 @@ fn a_successor_is_completed(name: &str, work: &str, changed: &str, other_form: u
     let count = json["transactions"].as_array().unwrap().len();
     assert!(count >= 15, "{json:#}");
 
+    assert_eq!(rescue_finds(&daemon, &new), (count, 3, Next::Send));
+
     let unasked = refused(&daemon, &target, &[]);
     assert!(unasked.contains("--dry-run") && unasked.contains("--yes"), "{unasked}");
     // With the daemon running, then with it stopped: the copy serves both.
     let told = rescued(&daemon, &target, &["--yes"]);
     assert!(told.contains(&format!("now has all {count} transactions, verified by GTID")), "{told}");
     assert_eq!(content(&new), reference);
+    assert_eq!(rescue_finds(&daemon, &new), (0, count as u64 + 3, Next::Nothing));
     daemon.terminate();
     let again = rescued(&daemon, &target, &["--yes", "--compare", "all"]);
     assert!(again.contains("has every transaction that the copy of default holds"), "{again}");

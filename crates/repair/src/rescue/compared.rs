@@ -2,6 +2,7 @@
 
 use binlog::forks::gtid_list::GtidList;
 use codec::gtid::TransactionId;
+use status::units;
 use std::fmt;
 
 /// So many that differ are kept to be shown; the others are counted.
@@ -20,10 +21,14 @@ pub struct Version {
     pub place: String,
 }
 
+/// Seconds since 1970 as a moment in UTC.
+pub fn time(seconds: u32) -> String {
+    jiff::Timestamp::from_second(i64::from(seconds)).map_or_else(|_| "?".to_owned(), |at| at.to_string())
+}
+
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let began = jiff::Timestamp::from_second(i64::from(self.began));
-        let began = began.map_or_else(|_| "?".to_owned(), |began| began.to_string());
+        let began = time(self.began);
         let changes = if self.changes.is_empty() { "no changes".to_owned() } else { self.changes.join(", ") };
         write!(f, "{began}  {} bytes  {}  {changes}", self.size, self.place)
     }
@@ -95,6 +100,54 @@ impl Compared {
     /// How many differ.
     pub fn differing(&self) -> u64 {
         self.different.len() as u64 + self.more_different
+    }
+
+    /// What a person should know of a comparison in which nothing differs; begins with a semicolon, or is empty.
+    pub fn remarks(&self) -> String {
+        let mut text = String::new();
+        if self.other_form > 0 {
+            text.push_str(&format!(
+                "; {} of them stand there in another form (rows for a statement, other columns), so that their time, session and tables \
+                 were compared",
+                units::count(self.other_form)
+            ));
+        }
+        if self.not_in_its_log > 0 {
+            text.push_str(&format!(
+                "; {} could not be compared, because its binary log does not hold them (purged, or never written): {}",
+                units::count(self.not_in_its_log),
+                self.not_in_its_log_gtids
+            ));
+        }
+        if self.unclear > 0 {
+            text.push_str(&format!(
+                "; {} could not be compared: {}",
+                units::count(self.unclear),
+                self.unclear_reason
+            ));
+        }
+        text
+    }
+
+    /// What the target lacks although its GTIDs count it as there; empty when it is nothing.
+    pub fn passed_over(&self) -> String {
+        if self.missing() == 0 {
+            return String::new();
+        }
+        let mut text = format!(
+            "it lacks {} that its GTIDs count as there: its binary log holds others of the same server before or behind \
+             them, and not these: {}. MariaDB takes a server's transactions in the order of their numbers only, so they cannot be handed \
+             over any more; bring their rows over by hand (mysqlbinlog shows them in the file named):",
+            units::counted(self.missing(), "transaction"),
+            self.missing_gtids
+        );
+        for missing in &self.missing {
+            text.push_str(&format!("\n  {missing}"));
+        }
+        if self.more_missing > 0 {
+            text.push_str(&format!("\n  … and {} more", units::count(self.more_missing)));
+        }
+        text
     }
 
     /// Takes one that differs.

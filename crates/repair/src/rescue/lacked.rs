@@ -1,5 +1,6 @@
 //! A transaction that the copy holds and the target lacks.
 
+use super::compared::time;
 use super::statements::summary;
 use binlog::forks::transactions::StoredTransaction;
 use codec::gtid::TransactionId;
@@ -42,5 +43,15 @@ impl Lacked {
     /// Length in the binary log, in bytes.
     pub fn size(&self) -> u64 {
         self.end - self.at
+    }
+
+    /// When it was begun on its source, UTC.
+    pub fn began(&self) -> String {
+        time(self.timestamp)
+    }
+
+    /// Name of the file that holds it.
+    pub fn file_name(&self) -> String {
+        self.path.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 }

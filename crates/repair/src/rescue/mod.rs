@@ -18,6 +18,10 @@
 //!
 //! | file | noun |
 //! |---|---|
+//! | `steps.rs` | [`Rescue`]: look, check, send, for whoever asks for it |
+//! | `found.rs`, `lack.rs` | [`Found`]: what it has found; [`Lack`]: why "all" would not be true |
+//! | `no_rescue.rs` | [`NoRescue`]: why it does not hand everything over |
+//! | `guard.rs` | the care that it takes: who else writes, what is there already |
 //! | `plan.rs` | [`Plan`]: which transactions, where they are, what is in the way |
 //! | `lacked.rs` | [`Lacked`]: a transaction that the copy holds and the target lacks |
 //! | `not_held.rs` | why no file of the copy holds one |
@@ -50,13 +54,17 @@ mod chosen;
 mod compare;
 mod compared;
 mod events;
+mod found;
+pub(crate) mod guard;
 mod hold;
 mod hold_error;
 mod kinship;
+mod lack;
 mod lacked;
 mod left_out;
 mod meanwhile;
 mod missing;
+mod no_rescue;
 mod not_held;
 mod order;
 mod ours;
@@ -66,6 +74,7 @@ mod restore;
 mod send;
 mod session;
 mod statements;
+mod steps;
 mod target;
 mod target_log;
 mod writers;
@@ -73,14 +82,18 @@ mod xa;
 
 pub use applier::{Applier, Deviation, Remedy, deviations, refusal};
 pub use compare::{Comparison, Scope};
-pub use compared::{Compared, Version};
+pub use compared::{Compared, Version, time};
+pub use found::Found;
 pub use hold_error::HoldError;
 pub use kinship::Kinship;
+pub use lack::Lack;
 pub use lacked::Lacked;
 pub use left_out::LeftOut;
+pub use no_rescue::NoRescue;
 pub use plan::Plan;
 pub use restore::{Restore, Setting};
 pub use send::{HandOverError, Sender};
 pub use statements::Translator;
+pub use steps::{Next, Request, Rescue};
 pub use target::Target;
 pub use writers::{Watch, Writer};

@@ -14,7 +14,7 @@ use source::identify::SourceIdentity;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// See the module.
-pub struct ByStatements<'a> {
+pub(super) struct ByStatements<'a> {
     /// What is read.
     pub copied: &'a Copied,
     /// What of that.
@@ -31,7 +31,7 @@ impl ByStatements<'_> {
     ///
     /// # Errors
     /// Which transaction cannot, and why.
-    pub fn check(&self, target: &Target) -> Result<(), Ended> {
+    pub(super) fn check(&self, target: &Target) -> Result<(), Ended> {
         let mut translator = Translator::default();
         self.each(&target.identity, &mut |file, transaction, format| {
             let Some(lacked) = lacked(file, transaction) else { return Ok(()) };

@@ -16,7 +16,7 @@ use source::identify::SourceIdentity;
 use std::sync::atomic::AtomicBool;
 
 /// What is to be done.
-pub struct CarryOut<'a> {
+pub(super) struct CarryOut<'a> {
     /// The way, in parts.
     pub legs: &'a [Leg],
     /// What is sent.
@@ -31,7 +31,7 @@ pub struct CarryOut<'a> {
 
 /// How the target gets what it lacks.
 #[derive(Clone, Copy)]
-pub enum Way<'a> {
+pub(super) enum Way<'a> {
     /// It reads from a port of ours, by its own replication.
     Channel {
         /// Opens the port for one part.
@@ -47,7 +47,7 @@ pub enum Way<'a> {
 
 /// What an earlier restore of the target has left on it.
 #[derive(Debug, Default)]
-pub struct Left {
+pub(super) struct Left {
     /// A channel, or settings.
     pub is_some: bool,
     /// Of a server without GTIDs: it has everything up to there.
@@ -60,7 +60,7 @@ impl CarryOut<'_> {
     ///
     /// # Errors
     /// When the target does not let it.
-    pub fn take_back(target: &mut Target, settings: &mut Restore) -> Result<Left, Ended> {
+    pub(super) fn take_back(target: &mut Target, settings: &mut Restore) -> Result<Left, Ended> {
         let words = target.words;
         let mut left = Left { is_some: !settings.settings.is_empty(), applied: None };
         if target.channel()?.is_some() {
@@ -86,7 +86,7 @@ impl CarryOut<'_> {
     ///
     /// # Errors
     /// When the target does not let it.
-    pub fn forget(target: &mut Target) -> Result<(), Ended> {
+    pub(super) fn forget(target: &mut Target) -> Result<(), Ended> {
         if target.channel()?.is_some() {
             let sql = target.words.reset();
             target.connection.query(&sql).map_err(during("detaching the target"))?;
@@ -98,7 +98,7 @@ impl CarryOut<'_> {
     ///
     /// # Errors
     /// Why it has ended early. What was changed on the target for the time being is put back all the same, as far as it answers.
-    pub fn run(
+    pub(super) fn run(
         &self,
         target: &mut Target,
         settings: &mut Restore,
@@ -142,7 +142,7 @@ impl CarryOut<'_> {
     }
 
     /// How many transactions are applied or passed over.
-    pub fn transactions(&self) -> u64 {
+    pub(super) fn transactions(&self) -> u64 {
         let of = |leg: &Leg| leg.course.transactions + u64::from(leg.passes_over.is_some());
         self.legs.iter().map(of).sum()
     }

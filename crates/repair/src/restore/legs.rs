@@ -13,7 +13,7 @@ use source::identify::SourceIdentity;
 
 /// A part of a course.
 #[derive(Debug)]
-pub struct Leg {
+pub(super) struct Leg {
     /// What is applied.
     pub(super) course: Course,
     /// What comes behind that and is passed over.
@@ -24,7 +24,12 @@ pub struct Leg {
 ///
 /// # Errors
 /// As [`Course::find`].
-pub fn legs(copied: &Copied, begin: Begin<'_>, until: &Until, course: Course) -> Result<Vec<Leg>, NoCourse> {
+pub(super) fn legs(
+    copied: &Copied,
+    begin: Begin<'_>,
+    until: &Until,
+    course: Course,
+) -> Result<Vec<Leg>, NoCourse> {
     if course.skipped.is_empty() || (copied.kind == ServerKind::MySql && begin.position().is_none()) {
         return Ok(vec![Leg { course, passes_over: None }]);
     }

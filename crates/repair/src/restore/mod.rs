@@ -20,14 +20,18 @@
 //!
 //! | file | noun |
 //! |---|---|
-//! | `backup.rs` | [`BackupAt`]: where the backup was made, said by hand |
-//! | `begin.rs` | [`Begin`]: what the target has of the history |
+//! | `steps.rs` | [`Restoring`]: look, check, carry out, for whoever asks for it |
+//! | `no_restore.rs` | [`NoRestore`]: why a server is not brought to the point |
+//! | `known.rs` | [`Known`]: how it is known what the target has |
+//! | `release.rs`, `space.rs` | what a person should know before: a log of another release, a disk that is too small |
+//! | `backup.rs` | `BackupAt`: where the backup was made, said by hand |
+//! | `begin.rs` | `Begin`: what the target has of the history |
 //! | `course.rs`, `no_course.rs` | [`Course`]: what is between the target and the point; why there is none |
 //! | `stretch.rs` | the same by positions |
 //! | `skip.rs` | [`Skip`]: a transaction that is not to be applied |
-//! | `legs.rs` | [`Leg`]: a part of a course, where transactions are passed over |
-//! | `stream.rs` | [`Stream`]: the port, and how far it sends |
-//! | `target.rs` | [`Target`]: the server, and what keeps it from being restored |
+//! | `legs.rs` | `Leg`: a part of a course, where transactions are passed over |
+//! | `stream.rs` | `Stream`: the port, and how far it sends |
+//! | `target.rs` | `Target`: the server, and what keeps it from being restored |
 //! | `channel.rs` | the statements of its replication, in its words |
 //! | `tell.rs`, `settings.rs` | what the target is told, and what is changed on it for the time being |
 //! | `carry_out.rs` | from the first change of the target to the proof |
@@ -42,10 +46,15 @@ mod carry_out;
 mod channel;
 mod course;
 mod ended;
+mod known;
 mod legs;
 mod no_course;
+mod no_restore;
+mod release;
 mod settings;
 mod skip;
+mod space;
+mod steps;
 mod stream;
 mod stretch;
 mod target;
@@ -53,15 +62,11 @@ mod tell;
 #[cfg(test)]
 mod tests;
 
-pub use backup::{BackupAt, told};
-pub use begin::Begin;
-pub use by_statements::ByStatements;
-pub use carry_out::{CarryOut, Way};
 pub use course::Course;
 pub use ended::{Ended, Progress};
-pub use legs::{Leg, legs};
+pub use known::Known;
 pub use no_course::NoCourse;
+pub use no_restore::NoRestore;
 pub use skip::Skip;
-pub use stream::Stream;
-pub use target::{Target, own_address};
-pub use tell::Telling;
+pub use space::Short;
+pub use steps::{By, Found, Request, Restoring};

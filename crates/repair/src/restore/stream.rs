@@ -27,7 +27,7 @@ const FAILED_LOGINS_MAX: u32 = 10;
 const STATEMENT_BYTES_MAX: u32 = 16 << 20;
 
 /// A port that sends a copy up to a point. It is closed when this is dropped.
-pub struct Stream {
+pub(super) struct Stream {
     server: ServeServer,
     /// Known to the target alone.
     password: String,
@@ -54,7 +54,7 @@ impl Stream {
     ///
     /// # Errors
     /// When the port cannot be had.
-    pub fn open(
+    pub(super) fn open(
         copied: &Copied,
         stop: Option<Point>,
         listen: SocketAddr,
@@ -113,7 +113,7 @@ impl Stream {
     }
 
     /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
+    pub(super) fn address(&self) -> SocketAddr {
         self.server.local_addr()
     }
 

@@ -43,7 +43,7 @@ const STATEMENT_MAX: Duration = Duration::from_secs(24 * 3600);
 
 /// The server, and what it says of itself.
 #[derive(Debug)]
-pub struct Target {
+pub(super) struct Target {
     pub(super) connection: Connection,
     /// What it has executed among it.
     pub identity: SourceIdentity,
@@ -54,7 +54,7 @@ pub struct Target {
 
 /// Why a server cannot be restored.
 #[derive(Debug, Error)]
-pub enum TargetError {
+pub(super) enum TargetError {
     /// It cannot be reached or asked.
     #[error(transparent)]
     Wire(#[from] WireError),
@@ -97,7 +97,7 @@ impl Target {
     ///
     /// # Errors
     /// When it cannot be reached, or cannot.
-    pub fn connect(options: &ConnectOptions, copy: ServerKind) -> Result<Target, TargetError> {
+    pub(super) fn connect(options: &ConnectOptions, copy: ServerKind) -> Result<Target, TargetError> {
         let mut connection = Connection::connect(options)?;
         prepare(&mut connection, Purpose::Client)?;
         let identity = SourceIdentity::ask(&mut connection)?;
@@ -113,7 +113,7 @@ impl Target {
     ///
     /// # Errors
     /// `TargetError::Busy`.
-    pub fn take(&mut self) -> Result<(), TargetError> {
+    pub(super) fn take(&mut self) -> Result<(), TargetError> {
         let answer = self
             .connection
             .query(&format!("SELECT GET_LOCK('{LOCK}', 2), IS_USED_LOCK('{LOCK}') AS holder"))?;
@@ -128,7 +128,7 @@ impl Target {
     ///
     /// # Errors
     /// `TargetError::Settings`.
-    pub fn applies_as_written(
+    pub(super) fn applies_as_written(
         &mut self,
         by_statements: bool,
         accepted: &[String],
@@ -193,7 +193,7 @@ impl Target {
     ///
     /// # Errors
     /// When it cannot be asked.
-    pub fn left_at(&mut self) -> Result<Option<Position>, Ended> {
+    pub(super) fn left_at(&mut self) -> Result<Option<Position>, Ended> {
         Ok(self.channel()?.and_then(|state| state.applied))
     }
 
@@ -202,7 +202,7 @@ impl Target {
     ///
     /// # Errors
     /// `TargetError::Untold`, with what it has.
-    pub fn is_told(&mut self) -> Result<(), TargetError> {
+    pub(super) fn is_told(&mut self) -> Result<(), TargetError> {
         if !self.identity.executed.is_empty() {
             return Ok(());
         }
@@ -225,7 +225,7 @@ impl Target {
     ///
     /// # Errors
     /// `TargetError::InUse`, with each of them and what to do.
-    pub fn is_unused(&mut self) -> Result<(), TargetError> {
+    pub(super) fn is_unused(&mut self) -> Result<(), TargetError> {
         let began = Instant::now();
         loop {
             let found = self.users()?;
@@ -273,7 +273,7 @@ impl Target {
     ///
     /// # Errors
     /// When it cannot be asked.
-    pub fn datadir(&mut self) -> Result<Option<String>, WireError> {
+    pub(super) fn datadir(&mut self) -> Result<Option<String>, WireError> {
         self.variable("datadir")
     }
 
@@ -291,7 +291,7 @@ impl Target {
 ///
 /// # Errors
 /// When no way leads there.
-pub fn own_address(options: &ConnectOptions) -> std::io::Result<IpAddr> {
+pub(super) fn own_address(options: &ConnectOptions) -> std::io::Result<IpAddr> {
     let mut last = std::io::ErrorKind::NotFound.into();
     for address in (options.host.as_str(), options.port).to_socket_addrs()? {
         let any: IpAddr =

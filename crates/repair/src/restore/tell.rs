@@ -9,7 +9,7 @@ use source::identify::SourceIdentity;
 
 /// See the module.
 #[derive(Clone, Copy)]
-pub struct Telling<'a> {
+pub(super) struct Telling<'a> {
     /// What the target has and does not know, as it was said by hand; `None` where it knows.
     pub backup: Option<&'a GtidState>,
     /// What is to be passed over. MySQL is told that it has executed these. Else a part ends before each of them.

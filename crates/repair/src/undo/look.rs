@@ -32,7 +32,7 @@ struct Plan<'a> {
 ///
 /// # Errors
 /// When the server cannot be asked.
-pub fn changed(connection: &mut Connection, inverse: &Inverse) -> Result<BTreeSet<usize>, String> {
+pub(super) fn changed(connection: &mut Connection, inverse: &Inverse) -> Result<BTreeSet<usize>, String> {
     let steps: Vec<&Step> = inverse.in_order().collect();
     begin_session(connection)?;
     read(connection, plan(&steps), inverse.bytes_at_once()).map_err(|error| error.to_string())

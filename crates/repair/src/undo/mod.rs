@@ -1,7 +1,8 @@
 //! The inverse of transactions, as statements of SQL; and the same statements for who does them again.
 //!
 //! ```text
-//! rows, in the order of the log (crate::detail)
+//! what is asked for, searched and looked at, for whoever asks for it                       taking_back.rs
+//!   → rows, in the order of the log (crate::detail)
 //!   → one statement each that takes the row back, with all that it was in its condition   inverse.rs, literal.rs, json.rs
 //!   → of what a foreign key deleted, the parent first                                    cascades.rs
 //!   → what a server says against it: triggers, cascades, engines                          objections.rs, rights.rs
@@ -18,8 +19,8 @@ mod objections;
 mod quoting;
 mod rights;
 mod script;
+mod taking_back;
 
 pub use inverse::{Direction, Inverse};
-pub use look::changed;
-pub use objections::objections;
-pub use script::{SESSION, Script, apply, guard, shown};
+pub use script::{SESSION, Script, apply, guard};
+pub use taking_back::{NotTakenBack, Request, Rows, TakingBack};

@@ -11,7 +11,7 @@ use wire::{Connection, WireError};
 ///
 /// # Errors
 /// When the server cannot be asked.
-pub fn objections(
+pub(super) fn objections(
     connection: &mut Connection,
     tables: &BTreeMap<(String, String), Touched>,
 ) -> Result<Vec<String>, WireError> {

@@ -149,6 +149,6 @@ pub fn apply(connection: &mut Connection, script: &Script<'_>) -> Result<(), Str
 const CHANGED: &str = "it is not as these transactions left it";
 
 /// A row for a person, with its number from 1 on.
-pub fn shown(number: usize, step: &Step) -> String {
+pub(super) fn shown(number: usize, step: &Step) -> String {
     format!("row {number}, which was {}", step.note)
 }

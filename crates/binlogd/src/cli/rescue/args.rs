@@ -1,6 +1,6 @@
 //! The command line of `binlogd rescue`.
 
-use super::super::rescue_guard::Compare;
+use super::super::compare::Compare;
 use clap::Args;
 use std::path::PathBuf;
 use wire::{Secret, TlsMode};

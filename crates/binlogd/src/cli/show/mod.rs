@@ -3,12 +3,10 @@
 mod json;
 mod page;
 
-use super::definitions::definitions;
-use super::each_found::{FoundAt, each_found};
 use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
 use super::find_answer::found;
 use super::search_args::SearchArgs;
-use super::searched::choose;
+use super::searched::{choose, definitions, tell};
 use super::server_flags::ServerFlags;
 use super::store_args::StoreArgs;
 use super::style;
@@ -18,6 +16,7 @@ use jiff::tz::TimeZone;
 use page::Page;
 use points::transaction::Transaction;
 use repair::detail::{Known, Part, Place as LogPlace, each_part};
+use repair::searched::{FoundAt, SearchedSource, each_found};
 use source::own_session::{Purpose, prepare};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -87,7 +86,7 @@ impl std::str::FromStr for Place {
 
 impl Place {
     /// Leaves only what may hold the place.
-    pub(super) fn narrow(&self, sources: &mut [super::searched::SearchedSource]) {
+    pub(super) fn narrow(&self, sources: &mut [SearchedSource]) {
         let timelines = sources.iter_mut().flat_map(|source| &mut source.timelines);
         timelines.for_each(|timeline| timeline.files.retain(|file| file.name == self.file));
     }
@@ -127,11 +126,11 @@ pub(super) fn execute(args: &ShowArgs) -> ExitCode {
         shown += 1;
         is_whole &= show(args, &zone, &mut known, at, transaction);
     });
-    outcome.tell(args.limit);
-    if shown == 0 && !outcome.failed && !args.json {
+    tell(&outcome, args.limit);
+    if shown == 0 && !outcome.failed() && !args.json {
         outln!("nothing was found");
     }
-    let is_well = shown > 0 && is_whole && !outcome.failed;
+    let is_well = shown > 0 && is_whole && !outcome.failed();
     ExitCode::from(if is_well { EXIT_OK } else { EXIT_PROBLEM })
 }
 

@@ -21,7 +21,7 @@ const FORMS: &str =
 
 /// Where a backup was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum BackupAt {
+pub(super) enum BackupAt {
     /// Behind the last transaction that ends there or before.
     Position(Position),
     /// It has these.
@@ -113,7 +113,7 @@ impl BackupAt {
     ///
     /// # Errors
     /// In words.
-    pub fn parse(text: &str, kind: ServerKind) -> Result<BackupAt, String> {
+    pub(super) fn parse(text: &str, kind: ServerKind) -> Result<BackupAt, String> {
         let none = || format!("{text:?} is no place of a backup of {kind}: write {FORMS}");
         let gtids = |text: &str| GtidState::parse(kind, text).ok().filter(|gtids| !gtids.is_empty());
         if text.trim().eq_ignore_ascii_case("nothing") {
@@ -140,7 +140,7 @@ impl BackupAt {
     ///
     /// # Errors
     /// When the history does not say so.
-    pub fn gtids(&self, copied: &Copied) -> Result<GtidState, NoBackup> {
+    pub(super) fn gtids(&self, copied: &Copied) -> Result<GtidState, NoBackup> {
         let at = match self {
             BackupAt::Gtids(gtids) => return Ok(gtids.clone()),
             BackupAt::Position(at) => at,
@@ -160,7 +160,7 @@ impl BackupAt {
     ///
     /// # Errors
     /// When that is no boundary of the history, or GTIDs were given.
-    pub fn position(&self, copied: &Copied) -> Result<Position, NoBackup> {
+    pub(super) fn position(&self, copied: &Copied) -> Result<Position, NoBackup> {
         match self {
             BackupAt::Position(at) => {
                 let file = the_file(copied, at)?;
@@ -230,7 +230,7 @@ fn to_boundary(
 ///
 /// # Errors
 /// `NoBackup::Other` where it has something else.
-pub fn told(target: &SourceIdentity, backup: &GtidState) -> Result<Option<SourceIdentity>, NoBackup> {
+pub(super) fn told(target: &SourceIdentity, backup: &GtidState) -> Result<Option<SourceIdentity>, NoBackup> {
     if target.lacks(backup).is_empty() {
         return Ok(None);
     }

@@ -1,32 +1,23 @@
-//! What the logs of sources say of the definitions of tables, for verbs that ask a server how tables are now.
+//! What the logs of sources say of the definitions of tables, for who asks a server how tables are now.
 
-use super::each_found::each_found;
-use super::searched::choose;
-use super::store_args::StoreArgs;
-use super::units;
+use super::each_found::{Outcome, each_found};
+use super::sources::SearchedSource;
+use crate::detail::{Definitions, Place};
 use points::criteria::Criteria;
 use points::effects::Effects;
-use repair::detail::{Definitions, Place};
+use status::units;
 use std::collections::HashMap;
-use std::path::Path;
 
-/// By the name of the source, of all its timelines: what was changed since stands in later ones too.
-///
-/// # Errors
-/// In words, when there is nothing to be searched.
-pub(super) fn definitions(
-    data_dir: &Path,
-    store: &StoreArgs,
-) -> Result<HashMap<String, Definitions>, String> {
-    let sources = choose(data_dir, store, None)?;
+/// By the name of the source, of all its timelines: what was changed since stands in later ones too. And how the search went.
+pub fn definitions(sources: &[SearchedSource]) -> (HashMap<String, Definitions>, Outcome) {
     let criteria = Criteria { kinds: Effects::DDL, ..Criteria::default() };
     let mut all: HashMap<String, Definitions> =
         sources.iter().map(|source| (source.name.clone(), Definitions::default())).collect();
-    let outcome = each_found(&sources, &criteria, 0, &mut |at, transaction| {
+    let outcome = each_found(sources, &criteria, 0, &mut |at, transaction| {
         let place = Place::of(&at.timeline.name, &at.searched.name, transaction.at);
         all.entry(at.source.name.clone()).or_default().add(place, at.file, transaction);
     });
-    if outcome.failed {
+    if outcome.failed() {
         let what = "a file that cannot be searched";
         all.values_mut().for_each(|definitions| definitions.add_unread(Place::END, what));
     }
@@ -37,5 +28,5 @@ pub(super) fn definitions(
         );
         all.values_mut().for_each(|definitions| definitions.add_unread(Place::END, &what));
     }
-    Ok(all)
+    (all, outcome)
 }

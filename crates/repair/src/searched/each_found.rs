@@ -1,36 +1,39 @@
-//! Every transaction that is asked for, one after another, for verbs that need the file that it stands in.
+//! Every transaction that is asked for, one after another, with the file that it stands in.
 
-use super::searched::{SearchedFile, SearchedSource, SearchedTimeline};
-use super::units;
+use super::sources::{SearchedFile, SearchedSource, SearchedTimeline};
 use binlog::storage::ReadFile;
 use points::criteria::Criteria;
 use points::transaction::Transaction;
+use status::units;
 
 /// Where a transaction was found.
 #[derive(Clone, Copy)]
-pub(super) struct FoundAt<'a> {
-    pub(super) source: &'a SearchedSource,
-    pub(super) timeline: &'a SearchedTimeline,
-    pub(super) searched: &'a SearchedFile,
+pub struct FoundAt<'a> {
+    /// Its source.
+    pub source: &'a SearchedSource,
+    /// Its timeline.
+    pub timeline: &'a SearchedTimeline,
+    /// Its file.
+    pub searched: &'a SearchedFile,
     /// The same, to be read.
-    pub(super) file: &'a dyn ReadFile,
+    pub file: &'a dyn ReadFile,
 }
 
 /// How a search went.
 #[derive(Debug, Default)]
-pub(super) struct Outcome {
+pub struct Outcome {
     /// So many were found.
-    pub(super) count: u64,
+    pub count: u64,
     /// There may be more than `limit`.
-    pub(super) is_enough: bool,
-    /// Not everything could be searched; it was told why.
-    pub(super) failed: bool,
+    pub is_enough: bool,
+    /// Why not everything could be searched; empty when all was.
+    pub errors: Vec<String>,
     /// Of so many nobody can tell whether they are asked for.
-    pub(super) undecided: u64,
+    pub undecided: u64,
 }
 
 /// Gives them to `take`, `limit` of them at most where it is not 0.
-pub(super) fn each_found(
+pub fn each_found(
     sources: &[SearchedSource],
     criteria: &Criteria,
     limit: u64,
@@ -48,8 +51,7 @@ pub(super) fn each_found(
                     // It was purged while we looked.
                     Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
                     Err(error) => {
-                        searched.tell(timeline, &error);
-                        outcome.failed = true;
+                        outcome.errors.push(searched.failed(timeline, &error));
                         continue;
                     }
                 };
@@ -70,8 +72,7 @@ pub(super) fn each_found(
                         outcome.undecided += result.unknown;
                     }
                     Err(error) => {
-                        searched.tell(timeline, &error);
-                        outcome.failed = true;
+                        outcome.errors.push(searched.failed(timeline, &error));
                     }
                 }
             }
@@ -81,17 +82,19 @@ pub(super) fn each_found(
 }
 
 impl Outcome {
-    /// Says on standard error what is to be known of the search.
-    pub(super) fn tell(&self, limit: u64) {
-        if self.undecided > 0 {
-            errln!(
-                "note: of {} more transactions nobody can tell whether they are meant: their rows cannot be counted, or a part \
-                 is too large to be opened",
-                units::count(self.undecided)
-            );
-        }
-        if self.is_enough {
-            errln!("note: stopped after {}; there may be more: --limit 0 takes all", units::count(limit));
-        }
+    /// Whether something could not be searched.
+    pub fn failed(&self) -> bool {
+        !self.errors.is_empty()
+    }
+
+    /// That there are transactions of which nobody can tell; `None` where there are none.
+    pub fn undecided_in_words(&self) -> Option<String> {
+        let count = units::count(self.undecided);
+        (self.undecided > 0).then(|| {
+            format!(
+                "of {count} more transactions nobody can tell whether they are meant: their rows cannot be counted, or a part \
+                 is too large to be opened"
+            )
+        })
     }
 }

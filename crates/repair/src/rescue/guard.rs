@@ -1,171 +1,156 @@
-//! The care that `binlogd rescue` takes: who else writes to the target, and whether each GTID is the same transaction there.
+//! The care that a rescue takes: who else writes to the target, and whether each GTID is the same transaction there.
 
-use super::{style, units};
+use super::compare::{Comparison, Scope};
+use super::compared::Compared;
+use super::hold_error::HoldError;
+use super::lacked::Lacked;
+use super::no_rescue::NoRescue;
+use super::plan::Plan;
+use super::restore::{Restore, Setting};
+use super::send::HandOverError;
+use super::target::Target;
+use crate::hear::{Event, Hear};
 use binlog::storage::Storage;
 use binlog::timeline::held::HeldGtids;
-use indicatif::ProgressBar;
-use repair::rescue::{
-    Compared, Comparison, HandOverError, HoldError, Lacked, Plan, Restore, Scope, Setting, Target,
-};
 use source::identify::SourceIdentity;
-use std::io::IsTerminal;
+use status::units;
 use std::path::Path;
 use wire::{ConnectOptions, Connection};
 
-/// How much of what the target has already is compared with the copy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub(super) enum Compare {
-    /// The newest 1,000 of each server, and what forks took with 1,000 around.
-    Sample,
-    /// Everything that both have.
-    All,
-    /// Nothing: go by GTIDs alone, also for what is handed over.
-    None,
-}
-
 /// One target, and what of it has to be looked after.
-pub(super) struct Guard<'a> {
-    pub(super) options: &'a ConnectOptions,
-    pub(super) host: String,
-    pub(super) compare: Compare,
-    pub(super) allow_writers: bool,
-    pub(super) quiet: bool,
-}
-
-/// A remark beside the answer proper.
-fn note(text: &str) {
-    for line in text.lines() {
-        errln!("note: {}", style::clean(line));
-    }
+pub(crate) struct Guard<'a> {
+    pub(crate) options: &'a ConnectOptions,
+    pub(crate) host: String,
+    /// How much of what the target has is compared; `None` for nothing.
+    pub(crate) scope: Option<Scope>,
+    pub(crate) allow_writers: bool,
 }
 
 impl Guard<'_> {
     /// What earlier rescues have left to be put back on this target; on others the statements are told.
-    pub(super) fn leftovers(&self, source_folder: &Path, server: &SourceIdentity) -> Result<Restore, String> {
-        let text = |error: std::io::Error| error.to_string();
-        let restore = Restore::open(source_folder, &self.host, &server.uuid).map_err(text)?;
-        let mut others = Restore::all(source_folder).map_err(text)?;
+    pub(crate) fn leftovers(
+        &self,
+        source_folder: &Path,
+        server: &SourceIdentity,
+        hear: &mut Hear<'_>,
+    ) -> std::io::Result<Restore> {
+        let restore = Restore::open(source_folder, &self.host, &server.uuid)?;
+        let mut others = Restore::all(source_folder)?;
         others.retain(|other| other.path() != restore.path());
         for other in others {
-            note(&format!(
+            hear(Event::Note(&format!(
                 "an earlier rescue of {} was ended before it had put its settings back; a rescue of it does so, or by hand: {}; \
                  then remove {}",
                 other.target,
                 other.sql(),
                 other.path().display()
-            ));
+            )));
         }
         if !restore.settings.is_empty() {
-            note(&format!(
+            hear(Event::Note(&format!(
                 "an earlier rescue of {} was ended before it had put its settings back: {}",
                 self.host,
                 restore.sql()
-            ));
+            )));
         }
         Ok(restore)
     }
 
     /// Compares what the target has already, into `compared`, which stays empty where nothing was. What differs is an error; what
     /// cannot be read is one if it `must` be. `what_now`: what the operator does where something differs.
-    pub(super) fn compare_before(
+    pub(crate) fn compare_before(
         &self,
         source: (&dyn Storage, &Path),
         held: &HeldGtids,
         server: &SourceIdentity,
         (must, what_now): (bool, &str),
         compared: &mut Compared,
-    ) -> Result<(), String> {
-        let scope = match self.compare {
-            Compare::Sample => Scope::Sample,
-            Compare::All => Scope::All,
-            Compare::None => return Ok(()),
-        };
+        hear: &mut Hear<'_>,
+    ) -> Result<(), NoRescue> {
+        let Some(scope) = self.scope else { return Ok(()) };
         let comparison = Comparison::new(self.options, server);
         let readable = comparison.try_reading();
-        let bar = if self.quiet || !std::io::stderr().is_terminal() {
-            ProgressBar::hidden()
-        } else {
-            ProgressBar::new_spinner()
-        };
-        let look_at = |path: &Path| {
-            bar.set_message(format!("comparing {}", path.display()));
-            bar.tick();
-        };
+        let look_at = |path: &Path| hear(Event::Comparing(path));
         let outcome = readable.and_then(|()| comparison.what_is_there(source, held, scope, look_at));
-        bar.finish_and_clear();
         let words = match outcome {
             Ok((words, outcome)) => {
                 *compared = outcome;
                 words
             }
-            Err(error) if must => return Err(format!("{}: {error}", self.host)),
+            Err(error) if must => return Err(self.target(error)),
             Err(error) => {
-                note(&format!("what is there already was not compared: {}: {error}", self.host));
+                hear(Event::Note(&format!("what is there already was not compared: {}: {error}", self.host)));
                 return Ok(());
             }
         };
         if compared.differing() > 0 {
-            return Err(self.differences(compared, "has already", what_now));
+            return Err(NoRescue::Different(self.differences(compared, "has already", what_now)));
         }
-        if self.quiet {
-            return Ok(());
-        }
-        if compared.same > 0 {
-            outln!(
-                "compared with the binary log of {}: {} that are there already ({words}), all as the copy has them{}",
-                self.host,
-                units::counted(compared.same, "transaction"),
-                remarks(compared)
-            );
-        } else if compared.unclear + compared.not_in_its_log > 0 {
-            note(&format!("what {} has already was not compared{}", self.host, remarks(compared)));
-        }
+        hear(Event::Compared { words: &words, compared });
         Ok(())
     }
 
+    fn target(&self, error: impl std::fmt::Display) -> NoRescue {
+        NoRescue::Target { host: self.host.clone(), error: error.to_string() }
+    }
+
     /// Says who could not be held off, as [`hand_over`](Self::hand_over) would, and changes nothing.
-    pub(super) fn look_for_writers(&self, target: &mut Target, plan: &Plan) -> Result<(), String> {
+    pub(crate) fn look_for_writers(
+        &self,
+        target: &mut Target,
+        plan: &Plan,
+        hear: &mut Hear<'_>,
+    ) -> Result<(), NoRescue> {
         match target.look_for_writers(plan) {
             Ok(()) => Ok(()),
             Err(error @ HoldError::Writers(_)) if self.allow_writers => {
-                note(&error.to_string());
+                hear(Event::Note(&error.to_string()));
                 Ok(())
             }
-            Err(error) => Err(format!("{}: {error}", self.host)),
+            Err(error) => Err(self.target(error)),
         }
     }
 
     /// Holds others off, hands everything over, and compares each transaction with what the target has logged. Returns how it was
     /// verified.
-    pub(super) fn hand_over(
+    pub(crate) fn hand_over(
         &self,
         target: &mut Target,
         restore: &mut Restore,
         plan: &Plan,
-        send: impl FnOnce(&mut Target) -> Result<(), HandOverError>,
-    ) -> Result<String, String> {
-        let told = |error: &dyn std::fmt::Display| format!("{}: {error}", self.host);
+        hear: &mut Hear<'_>,
+    ) -> Result<String, NoRescue> {
         target
-            .hold_off(restore, plan, self.allow_writers, &mut |text| note(&text))
-            .map_err(|error| told(&error))?;
-        if let Err(error) = send(target) {
-            let mut text = told(&error);
+            .hold_off(restore, plan, self.allow_writers, &mut |text| hear(Event::Note(&text)))
+            .map_err(|error| self.target(error))?;
+        let (mut done, of) = (0, plan.transactions.len() as u64);
+        let sent = target.hand_over(plan, |_| {
+            done += 1;
+            hear(Event::Applied { done, of });
+        });
+        if let Err(error) = sent {
+            let mut text = self.target(&error).to_string();
             if let HandOverError::Taken(id) = &error {
                 text = self.taken(plan, id, &text);
             }
-            return Err(self.after_failure(target, restore, plan, text));
+            return Err(NoRescue::Unfinished(self.after_failure(target, restore, plan, text, hear)));
         }
         let verified = self.verify(plan);
-        let put_back = self.put_back(target, restore);
+        let put_back = self.put_back(target, restore, hear);
         match (verified, put_back) {
             (Ok(words), Ok(())) => Ok(words),
-            (Err(error), Ok(())) | (Ok(_), Err(error)) => Err(error),
-            (Err(error), Err(other)) => Err(format!("{error}\n{other}")),
+            (Err(error), Ok(())) | (Ok(_), Err(error)) => Err(NoRescue::Unfinished(error)),
+            (Err(error), Err(other)) => Err(NoRescue::Unfinished(format!("{error}\n{other}"))),
         }
     }
 
     /// Puts back what this rescue or an earlier one has set.
-    pub(super) fn put_back(&self, target: &mut Target, restore: &mut Restore) -> Result<(), String> {
+    pub(crate) fn put_back(
+        &self,
+        target: &mut Target,
+        restore: &mut Restore,
+        hear: &mut Hear<'_>,
+    ) -> Result<(), String> {
         if restore.settings.is_empty() {
             return Ok(());
         }
@@ -179,7 +164,7 @@ impl Guard<'_> {
         if !done.is_empty() {
             let names: Vec<String> =
                 done.iter().map(|Setting { name, was, .. }| format!("{name} = {was}")).collect();
-            note(&format!("put back on the target: {}", names.join(", ")));
+            hear(Event::Note(&format!("put back on the target: {}", names.join(", "))));
         }
         Ok(())
     }
@@ -190,41 +175,54 @@ impl Guard<'_> {
     }
 
     /// Says who may take the GTIDs that the target lacks, while the operator thinks.
-    pub(super) fn warn_if_open(&self, target: &mut Target, plan: &Plan) -> Result<(), String> {
+    pub(crate) fn warn_if_open(
+        &self,
+        target: &mut Target,
+        plan: &Plan,
+        hear: &mut Hear<'_>,
+    ) -> Result<(), NoRescue> {
         if !Self::would_take_them(target, plan) {
             return Ok(());
         }
-        for writer in target.is_open_to().map_err(|error| format!("{}: {error}", self.host))? {
-            note(&format!(
+        for writer in target.is_open_to().map_err(|error| self.target(error))? {
+            hear(Event::Note(&format!(
                 "the next transaction on {} takes the first of the GTIDs that it lacks, which can then not be handed over; open to {}. \
                  Run there: {}",
                 self.host, writer.what, writer.stop
-            ));
+            )));
         }
         Ok(())
     }
 
     /// Nothing is sent, because what is there differs; but nothing more shall be taken.
-    pub(super) fn close(
+    pub(crate) fn close(
         &self,
         target: &mut Target,
         restore: &mut Restore,
         plan: &Plan,
         text: String,
+        hear: &mut Hear<'_>,
     ) -> String {
         if !Self::would_take_them(target, plan) {
             return text;
         }
-        match target.close(restore, plan, &mut |said| note(&said)) {
-            Ok(()) => self.after_failure(target, restore, plan, text),
+        match target.close(restore, plan, &mut |said| hear(Event::Note(&said))) {
+            Ok(()) => self.after_failure(target, restore, plan, text, hear),
             Err(error) => format!("{text}\n{}: {error}", self.host),
         }
     }
 
     /// After a failure the target stays closed where whoever wrote now would take GTIDs that are still lacked.
-    fn after_failure(&self, target: &mut Target, restore: &mut Restore, plan: &Plan, text: String) -> String {
+    fn after_failure(
+        &self,
+        target: &mut Target,
+        restore: &mut Restore,
+        plan: &Plan,
+        text: String,
+        hear: &mut Hear<'_>,
+    ) -> String {
         if !Self::would_take_them(target, plan) {
-            return match self.put_back(target, restore) {
+            return match self.put_back(target, restore, hear) {
                 Ok(()) => text,
                 Err(other) => format!("{text}\n{other}"),
             };
@@ -268,7 +266,7 @@ impl Guard<'_> {
     }
 
     fn verify(&self, plan: &Plan) -> Result<String, String> {
-        if self.compare == Compare::None {
+        if self.scope.is_none() {
             return Ok("verified by GTID alone, not compared".to_owned());
         }
         let compared = self
@@ -289,10 +287,10 @@ impl Guard<'_> {
             return Err(format!(
                 "{}: everything was sent, but it is not verified by content{}",
                 self.host,
-                remarks(&compared)
+                compared.remarks()
             ));
         }
-        Ok(format!("verified by GTID and by the content of its binary log{}", remarks(&compared)))
+        Ok(format!("verified by GTID and by the content of its binary log{}", compared.remarks()))
     }
 
     fn differences(&self, compared: &Compared, has: &str, what_now: &str) -> String {
@@ -324,51 +322,3 @@ const MEANWHILE: &str = "Those before it were handed over. Stop whoever wrote it
                          (mysqlbinlog shows them in the file named), and do this again with --compare none.";
 const AFTER: &str = "All others were handed over. The copy's version of these is not on the target: bring its rows over by hand \
                      (mysqlbinlog shows them in the file named).";
-
-/// What a person should know of a comparison in which nothing differs.
-fn remarks(compared: &Compared) -> String {
-    let mut text = String::new();
-    if compared.other_form > 0 {
-        text.push_str(&format!(
-            "; {} of them stand there in another form (rows for a statement, other columns), so that their time, session and tables \
-             were compared",
-            units::count(compared.other_form)
-        ));
-    }
-    if compared.not_in_its_log > 0 {
-        text.push_str(&format!(
-            "; {} could not be compared, because its binary log does not hold them (purged, or never written): {}",
-            units::count(compared.not_in_its_log),
-            compared.not_in_its_log_gtids
-        ));
-    }
-    if compared.unclear > 0 {
-        text.push_str(&format!(
-            "; {} could not be compared: {}",
-            units::count(compared.unclear),
-            compared.unclear_reason
-        ));
-    }
-    text
-}
-
-/// What the target lacks although its GTIDs count it as there; empty when it is nothing.
-pub(super) fn passed_over(compared: &Compared) -> String {
-    if compared.missing() == 0 {
-        return String::new();
-    }
-    let mut text = format!(
-        "it lacks {} that its GTIDs count as there: its binary log holds others of the same server before or behind \
-         them, and not these: {}. MariaDB takes a server's transactions in the order of their numbers only, so they cannot be handed \
-         over any more; bring their rows over by hand (mysqlbinlog shows them in the file named):",
-        units::counted(compared.missing(), "transaction"),
-        compared.missing_gtids
-    );
-    for missing in &compared.missing {
-        text.push_str(&format!("\n  {}", style::clean(&missing.to_string())));
-    }
-    if compared.more_missing > 0 {
-        text.push_str(&format!("\n  … and {} more", units::count(compared.more_missing)));
-    }
-    text
-}
