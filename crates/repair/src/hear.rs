@@ -1,6 +1,6 @@
 //! What a call tells while it goes on, for whoever shows that. The answer itself is what the call returns.
 
-use crate::rescue::Compared;
+use crate::rescue::compare::compared::Compared;
 use std::path::Path;
 
 /// What has just been done or found.

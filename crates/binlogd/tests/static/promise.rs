@@ -69,7 +69,7 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
             ("binlog/purge/unfinished.rs", 1),
             ("binlog/recover.rs", 1),
             ("binlog/search_index.rs", 1),
-            ("repair/rescue/restore.rs", 1),
+            ("repair/rescue/hold/restore.rs", 1),
             ("serve/retention/slots.rs", 1),
         ],
     ),

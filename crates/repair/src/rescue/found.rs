@@ -1,11 +1,11 @@
 //! What a rescue has found.
 
-use super::compared::Compared;
 use super::lack::Lack;
-use super::lacked::Lacked;
 use super::plan::Plan;
 use super::print::{Purpose, Script};
 use crate::detail::Known;
+use crate::rescue::compare::compared::Compared;
+use crate::rescue::plan::lacked::Lacked;
 use binlog::forks::{Fate, Forks, Place};
 use binlog::storage::posix::PosixStorage;
 use std::io;

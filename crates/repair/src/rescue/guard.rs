@@ -1,15 +1,15 @@
 //! The care that a rescue takes: who else writes to the target, and whether each GTID is the same transaction there.
 
 use super::compare::{Comparison, Scope};
-use super::compared::Compared;
-use super::hold_error::HoldError;
-use super::lacked::Lacked;
 use super::no_rescue::NoRescue;
 use super::plan::Plan;
-use super::restore::{Restore, Setting};
 use super::send::HandOverError;
 use super::target::Target;
 use crate::hear::{Event, Hear};
+use crate::rescue::compare::compared::Compared;
+use crate::rescue::hold::hold_error::HoldError;
+use crate::rescue::hold::restore::{Restore, Setting};
+use crate::rescue::plan::lacked::Lacked;
 use binlog::storage::Storage;
 use binlog::timeline::held::HeldGtids;
 use source::identify::SourceIdentity;

@@ -1,6 +1,6 @@
 //! What the target lacks when everything was handed over, or may lack.
 
-use super::compared::Compared;
+use crate::rescue::compare::compared::Compared;
 use codec::gtid::{GtidState, TransactionId};
 use status::units;
 use std::fmt;

@@ -22,78 +22,54 @@
 //! | `found.rs`, `lack.rs` | [`Found`]: what it has found; [`Lack`]: why "all" would not be true |
 //! | `no_rescue.rs` | [`NoRescue`]: why it does not hand everything over |
 //! | `guard.rs` | the care that it takes: who else writes, what is there already |
-//! | `plan.rs` | [`Plan`]: which transactions, where they are, what is in the way |
-//! | `lacked.rs` | [`Lacked`]: a transaction that the copy holds and the target lacks |
-//! | `not_held.rs` | why no file of the copy holds one |
-//! | `kinship.rs` | [`Kinship`]: what a server has in common with the copy |
-//! | `order.rs` | in which order |
-//! | `missing.rs` | what a server counts as there, and its binary log does not hold |
+//! | `plan/` | [`Plan`]: which transactions, where they are, what is in the way |
+//! | `plan/lacked.rs` | [`Lacked`]: a transaction that the copy holds and the target lacks |
+//! | `plan/not_held.rs` | why no file of the copy holds one |
+//! | `plan/kinship.rs` | [`Kinship`]: what a server has in common with the copy |
+//! | `plan/order.rs` | in which order |
+//! | `plan/left_out.rs` | [`LeftOut`]: what the operator leaves out by name |
+//! | `statements/` | the statements of one transaction: its events as a server takes them, the settings that each must find, the parts of XA transactions |
 //! | `print.rs` | transactions of the copy as statements that a person runs |
-//! | `left_out.rs` | [`LeftOut`]: what the operator leaves out by name |
-//! | `xa.rs` | the parts of XA transactions |
-//! | `statements.rs` | the statements of one transaction |
-//! | `session.rs` | the settings that a statement must find, and setting only what changes |
-//! | `events.rs` | the events of a transaction as a server takes them: without checksums, unpacked |
 //! | `target.rs` | [`Target`]: the server, what it holds and lets us do |
-//! | `batch.rs` | several transactions in one packet |
-//! | `send.rs` | sending the transactions of a plan, and what a refusal means |
+//! | `send/` | sending the transactions of a plan, several in one packet, and what a refusal means |
 //! | `applier.rs` | settings of a server that change what is made of a log there |
-//! | `writers.rs` | [`Writer`]: who else can write to the target |
-//! | `hold.rs`, `hold_error.rs` | holding them off, and letting them in again |
-//! | `restore.rs` | [`Restore`]: what is to be put back, on disk before it is changed |
-//! | `meanwhile.rs` | GTIDs that the target has by now, and not from us |
-//! | `compare.rs` | [`Comparison`]: is a GTID the same transaction on both sides? |
-//! | `compared.rs` | [`Compared`]: what that has found |
-//! | `ours.rs` | a transaction of the copy, as it is compared |
-//! | `chosen.rs` | which of those that are there already are compared |
-//! | `target_log.rs` | the target's own binary log |
+//! | `hold/` | holding others off, and letting them in again; [`Writer`]: who else can write to the target |
+//! | `hold/restore.rs` | [`Restore`]: what is to be put back, on disk before it is changed |
+//! | `hold/meanwhile.rs` | GTIDs that the target has by now, and not from us |
+//! | `compare/` | [`Comparison`]: is a GTID the same transaction on both sides? |
+//! | `compare/compared.rs` | [`Compared`]: what that has found |
+//! | `compare/ours.rs`, `compare/target_log.rs` | a transaction of the copy, as it is compared; the target's own binary log |
+//! | `compare/chosen.rs` | which of those that are there already are compared |
+//! | `compare/missing.rs` | what a server counts as there, and its binary log does not hold |
 
 mod applier;
-mod batch;
-mod chosen;
-mod compare;
-mod compared;
-mod events;
+pub(crate) mod compare;
 mod found;
 pub(crate) mod guard;
 mod hold;
-mod hold_error;
-mod kinship;
 mod lack;
-mod lacked;
-mod left_out;
-mod meanwhile;
-mod missing;
 mod no_rescue;
-mod not_held;
-mod order;
-mod ours;
 mod plan;
 pub mod print;
-mod restore;
 mod send;
-mod session;
 mod statements;
 mod steps;
 mod target;
-mod target_log;
-mod writers;
-mod xa;
 
 pub use applier::{Applier, Deviation, Remedy, deviations, refusal};
+pub use compare::compared::{Compared, Version, time};
 pub use compare::{Comparison, Scope};
-pub use compared::{Compared, Version, time};
 pub use found::Found;
-pub use hold_error::HoldError;
-pub use kinship::Kinship;
+pub use hold::hold_error::HoldError;
+pub use hold::restore::{Restore, Setting};
+pub use hold::writers::{Watch, Writer};
 pub use lack::Lack;
-pub use lacked::Lacked;
-pub use left_out::LeftOut;
 pub use no_rescue::NoRescue;
 pub use plan::Plan;
-pub use restore::{Restore, Setting};
+pub use plan::kinship::Kinship;
+pub use plan::lacked::Lacked;
+pub use plan::left_out::LeftOut;
 pub use send::{HandOverError, Sender};
 pub use statements::Translator;
 pub use steps::{Next, Request, Rescue};
 pub use target::Target;
-pub use writers::{Watch, Writer};

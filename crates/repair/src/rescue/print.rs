@@ -1,9 +1,9 @@
 //! Transactions as statements for a person, who runs them by hand where no tool can decide: under GTIDs that the server gives.
 //! What must not be run is in the text too, as comments.
 
-use super::events::unpacked;
 use super::statements::Translator;
 use crate::detail::{Known, Place as LogPlace, each_part};
+use crate::rescue::statements::events::unpacked;
 use crate::undo::{Direction, Inverse, SESSION, guard};
 use binlog::forks::transactions::{StoredTransaction, TransactionReader};
 use binlog::forks::{Fate, Lost, Place};

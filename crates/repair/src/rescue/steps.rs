@@ -1,17 +1,17 @@
 //! A rescue, step by step: look, check, send. Between them whoever asks for it shows what was found, and decides.
 
 use super::compare::Scope;
-use super::compared::Compared;
 use super::found::Found;
 use super::guard::{BEFORE, Guard};
-use super::kinship::Kinship;
-use super::left_out::LeftOut;
 use super::no_rescue::NoRescue;
 use super::plan::Plan;
-use super::restore::Restore;
 use super::target::Target;
 use crate::hear::{Event, Hear};
 use crate::history::shortened;
+use crate::rescue::compare::compared::Compared;
+use crate::rescue::hold::restore::Restore;
+use crate::rescue::plan::kinship::Kinship;
+use crate::rescue::plan::left_out::LeftOut;
 use binlog::folder::timelines;
 use binlog::purge::lock::PurgeLock;
 use binlog::storage::posix::PosixStorage;

@@ -1,9 +1,9 @@
 //! The server that is completed.
 
-use super::hold_error::HoldError;
-use super::lacked::Lacked;
 use super::plan::Plan;
 use super::send::{HandOverError, Sender};
+use crate::rescue::hold::hold_error::HoldError;
+use crate::rescue::plan::lacked::Lacked;
 use codec::ServerKind;
 use codec::gtid::TransactionId;
 use source::identify::SourceIdentity;

@@ -1,7 +1,7 @@
 //! What the target has of the history: by its GTIDs, or, where it has none, by the position up to which it has everything.
 
-use super::no_course::NoCourse;
 use crate::history::{Copied, CopiedFile};
+use crate::restore::course::no_course::NoCourse;
 use binlog::storage::ReadFile;
 use codec::Position;
 use codec::gtid::GtidState;

@@ -23,50 +23,33 @@
 //! | `steps.rs` | [`Restoring`]: look, check, carry out, for whoever asks for it |
 //! | `no_restore.rs` | [`NoRestore`]: why a server is not brought to the point |
 //! | `known.rs` | [`Known`]: how it is known what the target has |
-//! | `release.rs`, `space.rs` | what a person should know before: a log of another release, a disk that is too small |
-//! | `backup.rs` | `BackupAt`: where the backup was made, said by hand |
+//! | `release.rs` | what a person should know of a log of another release |
+//! | `backup/` | `BackupAt`: where the backup was made, said by hand |
 //! | `begin.rs` | `Begin`: what the target has of the history |
-//! | `course.rs`, `no_course.rs` | [`Course`]: what is between the target and the point; why there is none |
-//! | `stretch.rs` | the same by positions |
-//! | `skip.rs` | [`Skip`]: a transaction that is not to be applied |
-//! | `legs.rs` | `Leg`: a part of a course, where transactions are passed over |
-//! | `stream.rs` | `Stream`: the port, and how far it sends |
-//! | `target.rs` | `Target`: the server, and what keeps it from being restored |
-//! | `channel.rs` | the statements of its replication, in its words |
-//! | `tell.rs`, `settings.rs` | what the target is told, and what is changed on it for the time being |
-//! | `carry_out.rs` | from the first change of the target to the proof |
-//! | `by_channel.rs`, `by_statements.rs` | a part, in one of the two ways |
-//! | `ended.rs` | why it has ended early |
+//! | `course/` | [`Course`]: what is between the target and the point, or why there is none; the same by positions |
+//! | `course/skip.rs`, `course/legs.rs` | [`Skip`]: a transaction that is not to be applied; `Leg`: a part of a course between these |
+//! | `target/` | `Target`: the server, what keeps it from being restored, its channel in its words, the room on its disk |
+//! | `carry_out/` | from the first change of the target to the proof; a part by its channel or by statements; why it has ended early |
+//! | `carry_out/stream.rs` | `Stream`: the port, and how far it sends |
+//! | `carry_out/tell.rs`, `carry_out/settings.rs` | what the target is told, and what is changed on it for the time being |
 
 mod backup;
 mod begin;
-mod by_channel;
-mod by_statements;
 mod carry_out;
-mod channel;
 mod course;
-mod ended;
 mod known;
-mod legs;
-mod no_course;
 mod no_restore;
 mod release;
-mod settings;
-mod skip;
-mod space;
 mod steps;
-mod stream;
-mod stretch;
 mod target;
-mod tell;
 #[cfg(test)]
 mod tests;
 
+pub use carry_out::ended::{Ended, Progress};
 pub use course::Course;
-pub use ended::{Ended, Progress};
+pub use course::no_course::NoCourse;
+pub use course::skip::Skip;
 pub use known::Known;
-pub use no_course::NoCourse;
 pub use no_restore::NoRestore;
-pub use skip::Skip;
-pub use space::Short;
 pub use steps::{By, Found, Request, Restoring};
+pub use target::space::Short;

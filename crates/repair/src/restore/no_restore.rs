@@ -1,10 +1,10 @@
 //! Why a server is not brought to a point.
 
 use super::backup::NoBackup;
-use super::ended::Ended;
-use super::no_course::NoCourse;
 use crate::history::shortened;
 use crate::rescue::NoRescue;
+use crate::restore::carry_out::ended::Ended;
+use crate::restore::course::no_course::NoCourse;
 use codec::gtid::GtidState;
 use std::io;
 

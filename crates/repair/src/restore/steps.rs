@@ -1,23 +1,23 @@
 //! A restore, step by step: look, check, carry out. Between them whoever asks for it shows what was found, and decides.
 
-use super::by_statements::ByStatements;
 use super::carry_out::{CarryOut, Way};
 use super::course::Course;
-use super::ended::Ended;
 use super::known::Known;
-use super::legs::{Leg, legs};
-use super::no_course::NoCourse;
 use super::no_restore::NoRestore;
 use super::release::other_release;
-use super::skip::Skip;
-use super::space::{Short, short_of_space};
-use super::stream::Stream;
 use super::target::{Target, own_address};
-use super::tell::Telling;
 use crate::hear::{Event, Hear};
 use crate::history::{Copied, Until};
 use crate::rescue::guard::Guard;
 use crate::rescue::{Compared, Deviation, Restore, Scope};
+use crate::restore::carry_out::by_statements::ByStatements;
+use crate::restore::carry_out::ended::Ended;
+use crate::restore::carry_out::stream::Stream;
+use crate::restore::carry_out::tell::Telling;
+use crate::restore::course::legs::{Leg, legs};
+use crate::restore::course::no_course::NoCourse;
+use crate::restore::course::skip::Skip;
+use crate::restore::target::space::{Short, short_of_space};
 use binlog::storage::Storage;
 use binlog::timeline::held::HeldGtids;
 use codec::Position;

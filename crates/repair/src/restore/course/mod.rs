@@ -3,11 +3,16 @@
 //! All of it is walked before anything is changed: so it is known that nothing is missing, how much there is, and what stands on
 //! both sides of the point.
 
+pub(in crate::restore) mod legs;
+pub(in crate::restore) mod no_course;
+pub(in crate::restore) mod skip;
+pub(in crate::restore) mod stretch;
+
 use super::begin::{Begin, gtids_before, in_file};
-use super::no_course::NoCourse;
-use super::skip::Skip;
-use super::stretch::Stretch;
 use crate::history::{CHOICES_MAX, Copied, CopiedFile, Shown, Until, Watch};
+use crate::restore::course::no_course::NoCourse;
+use crate::restore::course::skip::Skip;
+use crate::restore::course::stretch::Stretch;
 use binlog::storage::ReadFile;
 use codec::gtid::GtidState;
 use points::transaction::Transaction;

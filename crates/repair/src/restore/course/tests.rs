@@ -3,7 +3,7 @@
 use super::Course;
 use crate::history::{Copied, Until};
 use crate::restore::begin::Begin;
-use crate::restore::no_course::NoCourse;
+use crate::restore::course::no_course::NoCourse;
 use crate::restore::tests::{built, ours, target};
 use binlog::storage::posix::PosixStorage;
 use binlog::testing::SERVER_UUID;
