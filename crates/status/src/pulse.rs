@@ -1,5 +1,5 @@
 //! The pulse of a thread that receives: that it comes round, and what it may wait for now. Felt by an onlooker, who has the
-//! clock; see `daemon/progress.rs`.
+//! clock; see `daemon/watch/progress.rs`.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -14,40 +14,30 @@
     reason = "runs in real time, beside the sources; the data folder is reached through Storage"
 )]
 
-mod archive_kept;
-mod archive_look;
-mod archive_past;
-mod archive_search;
-mod archive_verify;
 mod archiving;
-mod beginning;
 mod controls;
-pub(crate) mod descriptors;
-mod disk_watch;
 mod ending;
-mod hang_watch;
 mod keeper;
 mod logging;
-mod progress;
 mod reload;
 mod retention;
 mod search_indexing;
 mod service_manager;
 mod switch;
-mod usage;
 mod verified;
+pub(crate) mod watch;
 
+use crate::daemon::archiving::past::seen_by_readers;
+use crate::daemon::watch::descriptors::{Descriptors, TooFew};
+use crate::daemon::watch::hang::HangWatch;
 use admin::{AddressFile, AdminServer};
 use anyhow::Context;
-use archive_past::seen_by_readers;
 use archiving::{Archive, Archiving, Copy};
 use binlog::folder::{check_free, make_folder};
 use binlog::storage::activity::{DiskActivity, WatchedStorage};
 use binlog::storage::posix::PosixStorage;
 use config::{Config, ConfigError, Loaded, SourceConfig};
 use controls::{Controlled, DaemonControls};
-use descriptors::{Descriptors, TooFew};
-use hang_watch::HangWatch;
 use receive::Upstream;
 use receive::watch::SourceWatch;
 use retention::Retention;
@@ -126,8 +116,8 @@ pub(crate) fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
     };
     daemon.check_copies()?;
     daemon.monitor.disk.set_warn(daemon.config.disk_warn);
-    let disk_watch = disk_watch::watch(daemon.monitor.clone()).context("cannot watch the disk")?;
-    let usage = usage::watch(daemon.monitor.clone()).context("cannot start a thread")?;
+    let disk_watch = watch::disk::watch(daemon.monitor.clone()).context("cannot watch the disk")?;
+    let usage = watch::usage::watch(daemon.monitor.clone()).context("cannot start a thread")?;
     daemon.admin = daemon.start_admin()?;
     daemon.start_serving()?;
     daemon.start_sources()?;
@@ -388,7 +378,7 @@ impl Daemon {
                 }
                 match too_few {
                     None => {
-                        if beginning::may_be_opened(&upstream, beginning.as_ref()) {
+                        if archiving::beginning::may_be_opened(&upstream, beginning.as_ref()) {
                             upstream.live();
                         }
                     }
@@ -485,7 +475,7 @@ struct EndGuard {
 impl Drop for EndGuard {
     fn drop(&mut self) {
         self.monitor.pulse.beat(status::Place::Rests);
-        self.monitor.resources.receiving_has_ended(usage::cpu_of(this_thread()));
+        self.monitor.resources.receiving_has_ended(watch::usage::cpu_of(this_thread()));
         self.purger.receiving_has_ended();
         self.ended.store(true, Ordering::Release);
         if std::thread::panicking() {

@@ -1,8 +1,8 @@
 //! SIGHUP: what another configuration changes in a daemon that runs. A source that is in both and the same is not touched:
 //! its connection, its thread and its acknowledgements go on.
 
-use super::descriptors::TooFew;
 use super::{Daemon, Receiver, Reload};
+use crate::daemon::watch::descriptors::TooFew;
 use config::{
     AdminConfig, Config, ReloadEffect, ServeConfig, SourceConfig, changed_global_keys, changed_keys,
     reload_effect,

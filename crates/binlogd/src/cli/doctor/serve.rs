@@ -1,6 +1,6 @@
 //! What the doctor asks about the port for readers.
 
-use crate::daemon::descriptors::Descriptors;
+use crate::daemon::watch::descriptors::Descriptors;
 use config::{Config, Proof};
 use setup::doctor::{Finding, Listener, Port, examine_port};
 use std::net::{SocketAddr, TcpListener};

@@ -26,15 +26,15 @@ const RETRY_MAX: Duration = Duration::from_secs(30);
 
 /// The archive, as a copy begins from it.
 #[derive(Clone)]
-pub(super) struct Beginning {
-    pub(super) store: Arc<dyn Store>,
-    pub(super) opener: Arc<Opener>,
+pub(in crate::daemon) struct Beginning {
+    pub(in crate::daemon) store: Arc<dyn Store>,
+    pub(in crate::daemon) opener: Arc<Opener>,
     /// Its place in words, without secrets.
-    pub(super) place: String,
+    pub(in crate::daemon) place: String,
     /// Objects that are read side by side.
-    pub(super) at_once: usize,
+    pub(in crate::daemon) at_once: usize,
     /// Held by the source that reads: with hundreds of them on an empty disk what is in memory stays that of one.
-    pub(super) turn: Arc<Mutex<()>>,
+    pub(in crate::daemon) turn: Arc<Mutex<()>>,
 }
 
 /// Why the copy cannot be opened yet.
@@ -47,7 +47,7 @@ enum Failure {
 
 /// Waits until the source's copy may be opened. False when it may not before an operator has done something, which is then the state,
 /// and in the log. After a request to stop the answer does not matter.
-pub(super) fn may_be_opened(upstream: &Upstream, archive: Option<&Beginning>) -> bool {
+pub(in crate::daemon) fn may_be_opened(upstream: &Upstream, archive: Option<&Beginning>) -> bool {
     let source = upstream.config.name.as_str();
     // However long the store takes: a restart would begin the same again.
     upstream.monitor.pulse.beat(Place::Rests);

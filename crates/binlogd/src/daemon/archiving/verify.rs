@@ -4,7 +4,7 @@
 //! the next run is due and which sample it reads stands in a small file in the source's folder, so that restarts change nothing.
 //! Samples in which an object was damaged are read again each time until they are sound: else the next sample would hide it.
 
-use super::keeper::{Chore, Keeper, Retry};
+use crate::daemon::keeper::{Chore, Keeper, Retry};
 use archive::reader::Reader;
 use archive::store::StoreError;
 use archive::upkeep::scrub::{Depth, Report, scrub};
@@ -45,33 +45,33 @@ const AGAIN_MAX: usize = 16;
 
 /// How often what is verified, and how much of it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Schedule {
-    pub(super) interval: Duration,
+pub(in crate::daemon) struct Schedule {
+    pub(in crate::daemon) interval: Duration,
     /// One of so many objects is read.
-    pub(super) every: u32,
+    pub(in crate::daemon) every: u32,
 }
 
 /// What the thread works on.
-pub(super) struct Verifier {
+pub(in crate::daemon) struct Verifier {
     /// The source.
-    pub(super) source: String,
+    pub(in crate::daemon) source: String,
     /// The source's folder.
-    pub(super) folder: PathBuf,
-    pub(super) storage: Arc<dyn Storage>,
+    pub(in crate::daemon) folder: PathBuf,
+    pub(in crate::daemon) storage: Arc<dyn Storage>,
     /// The folder is this process's while something is published.
-    pub(super) published: Arc<Published>,
-    pub(super) monitor: Arc<SourceMonitor>,
+    pub(in crate::daemon) published: Arc<Published>,
+    pub(in crate::daemon) monitor: Arc<SourceMonitor>,
     /// What reads the objects; it ends when it is asked to.
-    pub(super) reader: Reader,
+    pub(in crate::daemon) reader: Reader,
     /// Whether objects are decrypted and unpacked as well.
-    pub(super) opens: bool,
+    pub(in crate::daemon) opens: bool,
     /// The archive's place in words.
-    pub(super) place: String,
-    pub(super) schedule: Schedule,
+    pub(in crate::daemon) place: String,
+    pub(in crate::daemon) schedule: Schedule,
     /// Where new snapshots are asked for, in the place of damaged ones.
-    pub(super) snapshots_wanted: Arc<AtomicUsize>,
+    pub(in crate::daemon) snapshots_wanted: Arc<AtomicUsize>,
     /// Held by the source that is verified.
-    pub(super) turn: Arc<Mutex<()>>,
+    pub(in crate::daemon) turn: Arc<Mutex<()>>,
 }
 
 /// What a run leaves to the next, whichever process makes it.
@@ -135,7 +135,7 @@ impl Verifier {
     ///
     /// # Errors
     /// When the system has no thread left.
-    pub(super) fn start(self) -> io::Result<Keeper> {
+    pub(in crate::daemon) fn start(self) -> io::Result<Keeper> {
         self.monitor.archive.update(|status| status.verify = Some(ArchiveVerify::default()));
         let name = format!("verify-{}", self.source);
         let retry = Retry::new(RETRY_MIN, RETRY_MAX);

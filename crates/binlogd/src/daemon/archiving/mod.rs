@@ -3,13 +3,20 @@
 //! The thread looks once a second how far the copy is, which costs the receiving thread nothing. What it reads it reads as any
 //! reader does, and a store that hangs, refuses or is gone holds only this thread.
 
-use super::archive_kept::Kept;
-use super::archive_look::Looker;
-use super::archive_past::{Readable, Reading};
-use super::archive_search::{IndexKeeper, WholeFiles};
-use super::archive_verify::{Schedule, Verifier};
-use super::beginning::Beginning;
+pub(in crate::daemon) mod beginning;
+pub(in crate::daemon) mod kept;
+pub(in crate::daemon) mod look;
+pub(in crate::daemon) mod past;
+pub(in crate::daemon) mod search;
+pub(in crate::daemon) mod verify;
+
 use super::keeper::{Chore, Keeper, Retry};
+use crate::daemon::archiving::beginning::Beginning;
+use crate::daemon::archiving::kept::Kept;
+use crate::daemon::archiving::look::Looker;
+use crate::daemon::archiving::past::{Readable, Reading};
+use crate::daemon::archiving::search::{IndexKeeper, WholeFiles};
+use crate::daemon::archiving::verify::{Schedule, Verifier};
 use anyhow::Context as _;
 use archive::chain::ChainError;
 use archive::chain::commit::Writer;

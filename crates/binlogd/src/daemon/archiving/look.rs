@@ -1,8 +1,8 @@
 //! Looks in the store for files that are wanted gone here: a thread a source that nobody waits for, and which is at rest while
 //! nobody wants anything gone.
 
-use super::archive_kept::{FileKey, Kept};
-use super::keeper::Chore;
+use crate::daemon::archiving::kept::{FileKey, Kept};
+use crate::daemon::keeper::Chore;
 use archive::reader::Reader;
 use archive::store::StoreError;
 use archive::upkeep::presence::{any, look};
@@ -20,15 +20,15 @@ const PAUSE: Duration = Duration::from_millis(500);
 const AGAIN: Duration = Duration::from_secs(15);
 
 /// What the thread works on.
-pub(super) struct Looker {
+pub(in crate::daemon) struct Looker {
     /// The source.
-    pub(super) source: String,
+    pub(in crate::daemon) source: String,
     /// What reads the objects; it ends when it is asked to.
-    pub(super) reader: Reader,
-    pub(super) kept: Arc<Kept>,
-    pub(super) monitor: Arc<SourceMonitor>,
+    pub(in crate::daemon) reader: Reader,
+    pub(in crate::daemon) kept: Arc<Kept>,
+    pub(in crate::daemon) monitor: Arc<SourceMonitor>,
     /// What was said last, so that nothing is said twice.
-    pub(super) told: Option<String>,
+    pub(in crate::daemon) told: Option<String>,
 }
 
 /// What came of a look.
