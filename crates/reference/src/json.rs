@@ -31,7 +31,7 @@ const ANSWERS: [(&str, &str, &str); 2] =
 pub(crate) fn page(root: &Path) -> anyhow::Result<String> {
     let mut structs = Structs::default();
     structs.add_folder(&root.join("crates/status/src"))?;
-    structs.add_file(&root.join("crates/binlogd/src/cli/verify.rs"))?;
+    structs.add_file(&root.join("crates/binlogd/src/cli/verify/mod.rs"))?;
     structs.add_file(&root.join("crates/binlog/src/verify/report.rs"))?;
     let sample = binlogd::reference::status();
     check(&structs, &Shape::Object(ANSWERS[0].1.to_owned()), &serde_json::from_str(&sample)?, "/status")?;

@@ -1,10 +1,11 @@
 //! `binlogd cat DATA_DIR`: a part of the history as one binary log, for stock tools.
 
 use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
-use super::heard::Heard;
-use super::opened_history::OpenedHistory;
-use super::store_args::StoreArgs;
-use super::{style, time_range, units};
+use super::{style, units};
+use crate::cli::args::store::StoreArgs;
+use crate::cli::args::time_range;
+use crate::cli::opened::history::OpenedHistory;
+use crate::cli::terminal::heard::Heard;
 use clap::Args;
 use jiff::tz::TimeZone;
 use points::glob::TableGlob;

@@ -1,8 +1,8 @@
 //! `binlogd fetch URL --to DIR`: files of an archive back on a disk, as a copy like any other.
 
 use super::exit::{EXIT_OK, EXIT_PROBLEM};
-use super::store_args::{Opened, StoreArgs, not_opened};
 use super::{style, units};
+use crate::cli::args::store::{Opened, StoreArgs, not_opened};
 use archive::chain::Chain;
 use archive::fetch::{Bound, Part, Wanted, fetch, plan};
 use binlog::folder::SourceFolder;

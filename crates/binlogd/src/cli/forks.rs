@@ -1,12 +1,12 @@
 //! `binlogd forks DATA_DIR`: what sources lost and the copy holds, which GTIDs they gave twice, and what was decided.
 
 use super::exit::{EXIT_PROBLEM, print_result, usage_error};
-use super::held_copy::choose;
-use super::searched::definitions;
-use super::server_flags::ServerFlags;
 use super::show::connect;
-use super::store_args::StoreArgs;
 use super::{style, units};
+use crate::cli::args::server::ServerFlags;
+use crate::cli::args::store::StoreArgs;
+use crate::cli::opened::held_copy::choose;
+use crate::cli::opened::searched::definitions;
 use binlog::folder::source_folders;
 use binlog::forks::gtid_list::GtidList;
 use binlog::forks::settlement::{Decision, Settlement, record};

@@ -1,4 +1,4 @@
-//! The `binlogd` command: one verb, one file.
+//! The `binlogd` command: one verb, one file, or a folder of its name.
 //!
 //! Exit codes: 0 all is well, 1 a problem was found, 2 the command line or the configuration is wrong.
 
@@ -7,57 +7,41 @@
 #[macro_use]
 mod output;
 
+mod args;
 mod cat;
-mod cnf;
-mod compare;
 mod config;
-mod confirm;
 mod doctor;
 mod exit;
 mod fetch;
 mod find;
-mod find_answer;
 mod forks;
 mod health;
-mod heard;
-mod held_copy;
-mod hide_password;
 mod import;
-mod offline;
-mod opened_history;
+mod opened;
 mod prune;
 mod purge;
-mod purge_archive;
 mod rescue;
 mod restore;
 mod run;
-mod run_args;
-mod search_args;
-mod searched;
-mod server_flags;
-mod server_login;
 mod setup;
 mod show;
 mod slots;
-pub mod source_url;
 mod stats;
 mod status;
-mod store_args;
 mod style;
 #[cfg(test)]
 mod surfaces;
-mod time_range;
+mod terminal;
 mod top;
 mod undo;
 mod units;
 mod verify;
-mod verify_archive;
 mod version;
-mod virtual_slave;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+pub use args::source_url;
 use clap::{CommandFactory, Parser, Subcommand};
 use exit::usage_error;
 
@@ -73,7 +57,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Receive from one source (flags) or several (--config) until told to stop
-    Run(run_args::RunArgs),
+    Run(run::args::RunArgs),
     /// Write a part of the history as one binary log that mysqlbinlog reads
     Cat(cat::CatArgs),
     /// Check a configuration file, or print a commented example
@@ -135,9 +119,8 @@ fn execute(verb: Verb) -> ExitCode {
         Verb::Show(args) => show::execute(&args),
         Verb::Slots(args) => slots::execute(&args),
         Verb::Stats(args) => stats::execute(&args),
-        Verb::Status(args) => {
-            status::run(args, offline::from_files).unwrap_or_else(|error| usage_error(&format!("{error:#}")))
-        }
+        Verb::Status(args) => status::run(args, opened::offline::from_files)
+            .unwrap_or_else(|error| usage_error(&format!("{error:#}"))),
         Verb::Top(args) => top::execute(args),
         Verb::Undo(args) => undo::execute(&args),
         Verb::Verify(args) => verify::execute(&args),
@@ -159,7 +142,7 @@ pub fn example() -> String {
 pub fn main() -> ExitCode {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     // Before anything else: until then the password stands in the process list.
-    if let Err(error) = hide_password::hide_password(&arguments) {
+    if let Err(error) = args::hide_password::hide_password(&arguments) {
         return usage_error(&error);
     }
     execute(Cli::parse_from(arguments).verb)

@@ -1,9 +1,9 @@
 //! `binlogd prune URL`: deletes old files of an archive, and objects that nothing names any more.
 
-use super::confirm::confirmed;
 use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
-use super::store_args::{Opened, StoreArgs, not_opened};
 use super::{style, units};
+use crate::cli::args::store::{Opened, StoreArgs, not_opened};
+use crate::cli::terminal::confirm::confirmed;
 use archive::chain::Chain;
 use archive::chain::commit::{Change, Writer};
 use archive::upkeep::backup::Point;

@@ -1,10 +1,10 @@
 //! `binlogd stats DATA_DIR`: what stands out in a copy.
 
 use super::exit::{EXIT_OK, EXIT_PROBLEM, print_result, usage_error};
-use super::find_answer::{FoundTable, found_table, table_text, times};
-use super::searched::{choose, tell_error};
-use super::store_args::StoreArgs;
 use super::{style, units};
+use crate::cli::args::store::StoreArgs;
+use crate::cli::find::answer::{FoundTable, found_table, table_text, times};
+use crate::cli::opened::searched::{choose, tell_error};
 use clap::Args;
 use jiff::Timestamp;
 use jiff::tz::TimeZone;

@@ -1,8 +1,8 @@
 //! What an archive holds of the sources that are to be archived in it, and whether the keys here open it: so that a prefix that was
 //! mistyped, or a key that was lost, is seen before it is needed.
 
-use super::super::store_args::sources;
 use super::super::units;
+use crate::cli::args::store::sources;
 use archive::chain::Chain;
 use archive::chain::history::{Archived, ArchivedFile, History};
 use archive::keys::Identities;

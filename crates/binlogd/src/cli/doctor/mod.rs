@@ -7,8 +7,8 @@ mod peers;
 mod serve;
 
 use super::exit::{EXIT_OK, EXIT_PROBLEM, print_result, usage_error};
-use super::run_args::RunArgs;
 use super::style;
+use crate::cli::run::args::RunArgs;
 use binlog::folder::{read_identity, timelines};
 use binlog::forks::{Fate, Forks};
 use binlog::storage::posix::PosixStorage;

@@ -1,6 +1,6 @@
 //! The command line of `binlogd rescue`.
 
-use super::super::compare::Compare;
+use crate::cli::args::compare::Compare;
 use clap::Args;
 use std::path::PathBuf;
 use wire::{Secret, TlsMode};

@@ -1,7 +1,7 @@
 //! Which server: what the command line of a rescue names.
 
-use super::super::server_login::ServerLogin;
 use super::args::RescueArgs;
+use crate::cli::args::login::ServerLogin;
 use wire::ConnectOptions;
 
 pub(super) fn options(args: &RescueArgs) -> Result<ConnectOptions, String> {

@@ -5,11 +5,11 @@ mod choice;
 mod peers;
 mod report;
 
-use super::confirm::confirmed;
 use super::exit::{EXIT_OK, EXIT_PROBLEM, print_result, usage_error};
-use super::heard::Heard;
-use super::held_copy::{choose, put_in_place};
 use super::style;
+use crate::cli::opened::held_copy::{choose, put_in_place};
+use crate::cli::terminal::confirm::confirmed;
+use crate::cli::terminal::heard::Heard;
 pub(super) use args::RescueArgs;
 use choice::options;
 use config::HostPort;

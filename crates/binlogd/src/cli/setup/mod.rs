@@ -5,10 +5,10 @@ mod args;
 mod attached;
 mod show;
 
-use super::confirm::confirmed;
 use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
-use super::server_login::ServerLogin;
 use super::style;
+use crate::cli::args::login::ServerLogin;
+use crate::cli::terminal::confirm::confirmed;
 use act::{Failure, Worker};
 pub(super) use args::SetupArgs;
 use config::HostPort;

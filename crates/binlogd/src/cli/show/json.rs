@@ -1,6 +1,6 @@
 //! A transaction as JSON: exactly what the log says.
 
-use super::super::find_answer::Found;
+use crate::cli::find::answer::Found;
 use codec::event::RowChange;
 use codec::rows::{Column, ColumnType, Image, JsonOperation, Value, hex};
 use repair::detail::Part;

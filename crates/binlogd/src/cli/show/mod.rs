@@ -4,12 +4,12 @@ mod json;
 mod page;
 
 use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
-use super::find_answer::found;
-use super::search_args::SearchArgs;
-use super::searched::{choose, definitions, tell};
-use super::server_flags::ServerFlags;
-use super::store_args::StoreArgs;
 use super::style;
+use crate::cli::args::search::SearchArgs;
+use crate::cli::args::server::ServerFlags;
+use crate::cli::args::store::StoreArgs;
+use crate::cli::find::answer::found;
+use crate::cli::opened::searched::{choose, definitions, tell};
 use clap::Args;
 use config::HostPort;
 use jiff::tz::TimeZone;

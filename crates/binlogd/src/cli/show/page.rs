@@ -1,7 +1,7 @@
 //! A transaction on a terminal.
 
-use super::super::find_answer::{Found, heading};
 use super::super::{style, units};
+use crate::cli::find::answer::{Found, heading};
 use codec::event::RowChange;
 use codec::rows::{Column, Image, Row, Value};
 use repair::detail::{KnownTable, Part};
