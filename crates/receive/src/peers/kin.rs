@@ -8,7 +8,8 @@ use binlog::timeline::Timeline;
 use binlog::timeline::described::Described;
 use binlog::timeline::extent::{Extent, extents_on_disk};
 use codec::BinlogName;
-use std::path::PathBuf;
+use std::cmp::Ordering;
+use std::path::{Path, PathBuf};
 
 /// A timeline of this copy.
 #[derive(Debug, Clone)]
@@ -131,6 +132,20 @@ impl<'a> Both<'a> {
         let previous = self.theirs[begins].info.as_ref().and_then(|info| self.named(&info.previous));
         let mut unread = (from..begins).chain(previous).filter(lacks).map(|index| &self.theirs[index]);
         unread.find(|their| their.unreadable.is_some())
+    }
+
+    /// An older one here of which there is more there, by its record, though it is written no more: its server was back there while another
+    /// one was received here. Not one of the `whole`, which were received to their end just now. The index is of theirs, the folder here.
+    pub(super) fn cut_short(&self, live: usize, whole: &[usize]) -> Option<(usize, &Path)> {
+        let short = |at: usize| {
+            let (own, their) = (&self.own[self.known[at]?], &self.theirs[at]);
+            let here = own.extent.as_ref().filter(|_| own.is(their))?;
+            let there = their.extent.as_ref()?;
+            // What was purged there meanwhile is a gap, behind which another timeline has begun here.
+            let is_more = there.cmp_end(&here.last, here.end) == Some(Ordering::Greater);
+            (is_more && there.may_have(&here.last)).then_some((at, &*own.folder))
+        };
+        (0..self.theirs.len()).filter(|at| *at != live && !whole.contains(at)).find_map(short)
     }
 
     fn named(&self, name: &str) -> Option<usize> {
@@ -284,9 +299,16 @@ mod tests {
         let copy = [own(2, A, "t2", "b.000001 10 b.000001 10"), behind_gap, last.clone()];
         let both = Both::new(&copy, &theirs);
         assert_eq!((both.known.clone(), both.next(Some(1))), (vec![Some(0), None, None], Some(2)));
+        assert!(both.cut_short(2, &[]).is_none(), "behind a gap");
+        let short = [own(2, A, "t2", "b.000005 50 b.000007 70"), copy[2].clone()];
+        let both = Both::new(&short, &theirs);
+        assert_eq!(both.cut_short(2, &[]).map(|(at, _)| at), Some(0), "its server was back there");
+        assert!(both.cut_short(2, &[0]).is_none() && both.cut_short(0, &[]).is_none());
         let fork = own(3, A, "x", "b.000012 120 b.000015 150");
         let copy = [own(2, A, "t2", "b.000005 50 b.000012 120"), fork, last];
-        assert_eq!(Both::new(&copy, &theirs).known, [Some(0), None, Some(1)]);
+        let both = Both::new(&copy, &theirs);
+        assert_eq!(both.known, [Some(0), None, Some(1)]);
+        assert!(both.cut_short(1, &[]).is_none(), "only what has come from there");
     }
 
     #[test]

@@ -44,8 +44,9 @@ impl Attempt<'_> {
     ) -> Result<(), AttemptError> {
         self.look_at_doubts(above);
         let theirs = &above.timelines;
+        let mut whole = Vec::new();
         // Each turn comes to the end of one timeline. What has changed above meanwhile ends a session, and the next attempt asks anew.
-        for _ in 0..=2 * theirs.len() {
+        for _ in 0..=3 * theirs.len() {
             let own = Own::all(copy)?;
             let both = Both::new(&own, theirs);
             let kin = self.kin(copy, presented, &both)?;
@@ -59,6 +60,11 @@ impl Attempt<'_> {
                 if !self.receive_timeline(copy, presented, above, at, is_itself)? {
                     return Ok(());
                 }
+                whole.push(at);
+            }
+            if let Some((short, folder)) = both.cut_short(above.live, &whole).filter(|_| at.is_some()) {
+                self.go_back_to(copy, &identity(presented, &theirs[short], false), folder)?;
+                continue;
             }
             let begins = match (next, at) {
                 (Some(next), _) => next,
