@@ -4,8 +4,8 @@ use super::here::Here;
 use super::server::{AccountSeen, Server};
 use super::step::{Act, PASSWORD_HERE, State, Statement, Step, quote};
 use super::wish::Wish;
-use crate::doctor::grants::Privileges;
-use crate::doctor::semi_sync::waits_for_nobody;
+use crate::doctor::server::grants::Privileges;
+use crate::doctor::server::semi_sync::waits_for_nobody;
 use codec::ServerKind;
 use wire::Secret;
 

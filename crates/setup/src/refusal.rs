@@ -3,9 +3,9 @@
 use super::here::Here;
 use super::server::{AccountSeen, Server};
 use super::wish::Wish;
-use crate::doctor::grants::Privileges;
 use crate::doctor::is_binlogd;
-use crate::doctor::semi_sync::{plugin, switch};
+use crate::doctor::server::grants::Privileges;
+use crate::doctor::server::semi_sync::{plugin, switch};
 use codec::ServerKind;
 
 /// Why nothing is done; empty when nothing stands in the way.

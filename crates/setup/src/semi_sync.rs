@@ -4,7 +4,7 @@ use super::here::Here;
 use super::server::Server;
 use super::step::{Act, State, Statement, Step};
 use super::wish::Wish;
-use crate::doctor::semi_sync::{examine, plugin, switch};
+use crate::doctor::server::semi_sync::{examine, plugin, switch};
 use crate::doctor::{Facts, Level, Wanted};
 use codec::ServerKind;
 
@@ -60,7 +60,7 @@ fn settings(wish: &Wish, facts: &Facts, wanted: &Wanted) -> Vec<(String, String,
     // A timeout that was asked for counts, and one of a plugin that is not there yet is said outright.
     let asked = match (wish.timeout, &switch) {
         (Some(asked), _) => Some(asked),
-        (None, None) => Some(crate::doctor::semi_sync::TIMEOUT_MIN),
+        (None, None) => Some(crate::doctor::server::semi_sync::TIMEOUT_MIN),
         (None, Some(_)) => None,
     };
     if let Some(asked) = asked.map(|asked| asked.as_millis().to_string()) {

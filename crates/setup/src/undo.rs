@@ -5,7 +5,7 @@ use super::files::{ConfigSeen, Files};
 use super::semi_sync::{set, switch_name};
 use super::server::{AccountSeen, Server};
 use super::wish::Wish;
-use crate::doctor::semi_sync::{plugin, switch};
+use crate::doctor::server::semi_sync::{plugin, switch};
 use std::fmt::Write;
 
 /// What takes back whatever setup has made and is there now, in an order in which no commit waits for nobody. Nothing of it is run.

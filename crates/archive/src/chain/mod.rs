@@ -8,6 +8,7 @@ pub mod commit;
 pub mod history;
 pub(crate) mod mapping;
 pub mod mark;
+pub mod sources;
 
 use crate::chain::commit::{COMMIT_BYTES_MAX, Change, Commit, FORMAT, Writer};
 use crate::chain::history::{History, Unsound};

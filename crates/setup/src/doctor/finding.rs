@@ -1,6 +1,6 @@
 //! One line of the doctor.
 
-use super::facts::Facts;
+use crate::doctor::server::facts::Facts;
 
 /// How much a finding matters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -5,76 +5,41 @@
 //!
 //! | file | noun |
 //! |---|---|
-//! | `facts.rs` | [`Facts`]: what a server says of itself |
+//! | `look/` | what is looked at: a server and the copy, another binlogd, the port, the archive |
+//! | `server/` | `Facts`: what a server says of itself; versions, privileges, settings, semi-sync, ids |
 //! | `wanted.rs` | [`Wanted`]: what the configuration wants of it |
 //! | `finding.rs` | [`Finding`]: one line of the answer |
-//! | `grants.rs` | `Privileges`: what SHOW GRANTS gives an account |
-//! | `access.rs` | version, TLS, authentication, privileges |
-//! | `behind.rs` | a source that is another binlogd |
-//! | `binlog.rs` | log_bin, formats, checksums, GTIDs, durability, retention, encryption |
-//! | `semi_sync.rs` | the plugin and its settings |
-//! | `identity.rs` | server ids |
+//! | `disk.rs` | the file system of the data folder |
 //! | `held.rs` | what the server lacks of the copy |
 //! | `logs.rs` | whether the copy can go on in the server's logs |
-//! | `start.rs` | what the first start needs |
+//! | `forks.rs`, `gaps.rs` | GTIDs given twice; what was never copied |
 //! | `peers.rs` | other binlogds of the source |
 //! | `serve.rs` | the port for readers |
 
-mod access;
-mod behind;
-mod binlog;
 pub mod disk;
-mod facts;
 mod finding;
 pub mod forks;
 pub mod gaps;
-pub mod grants;
 pub mod held;
-mod identity;
 pub mod logs;
+pub mod look;
 pub mod peers;
-pub mod semi_sync;
 mod serve;
-mod start;
+pub mod server;
 mod wanted;
 
-pub use facts::{Facts, answered, first_column};
 pub use finding::{Finding, Level};
 pub use serve::{Listener, Port, examine as examine_port};
+pub use server::facts::{Facts, answered, first_column};
+pub use server::{examine, examine_server, is_binlogd};
 pub use wanted::{Running, Wanted};
-
-/// Judges everything, in the order in which a person would.
-pub fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
-    let mut findings = access::examine(facts, wanted);
-    findings.extend(start::examine(facts, wanted));
-    findings.extend(identity::examine(facts, wanted));
-    if behind::is_binlogd(facts) {
-        findings.extend(behind::examine(facts, wanted));
-        return findings;
-    }
-    findings.extend(binlog::examine(facts));
-    findings.extend(semi_sync::examine(facts, wanted));
-    findings
-}
-
-/// What is to be known of a server whatever its semi-sync and its accounts are like: version, encryption, binary log.
-pub fn examine_server(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
-    let mut findings = vec![access::version(facts), access::tls(facts, wanted)];
-    findings.extend(binlog::examine(facts));
-    findings
-}
-
-/// Whether a binlogd has answered, and no server.
-pub fn is_binlogd(facts: &Facts) -> bool {
-    behind::is_binlogd(facts)
-}
 
 #[cfg(test)]
 pub(crate) mod test_facts {
     //! Servers with nothing to find fault with.
 
-    use super::facts::Replica;
     use super::*;
+    use crate::doctor::server::facts::Replica;
     use codec::ServerKind;
     use std::collections::BTreeMap;
     use std::time::Duration;

@@ -1,30 +1,16 @@
 //! `binlogd doctor`: looks at each source before anything is started.
 
-mod archive;
-mod archive_held;
-mod logs;
-mod peers;
-mod serve;
-
 use super::exit::{EXIT_OK, EXIT_PROBLEM, print_result, usage_error};
 use super::style;
 use crate::cli::run::args::RunArgs;
-use binlog::folder::{read_identity, timelines};
-use binlog::forks::{Fate, Forks};
-use binlog::storage::posix::PosixStorage;
-use binlog::timeline::gaps::{Gap, Gaps};
-use binlog::timeline::held::HeldGtids;
+use crate::daemon::watch::descriptors::Descriptors;
 use clap::builder::NonEmptyStringValueParser;
 use clap::error::Error as ClapError;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use config::{ArchiveConfig, Config, HostPort, OnGap, SourceConfig, Start};
-use setup::doctor::{Facts, Finding, Level, Running, Wanted, disk, examine, forks, gaps, held};
-use source::identify::SourceIdentity;
-use status::DiskSpace;
-use std::net::IpAddr;
-use std::path::Path;
+use config::{ArchiveConfig, Config, SourceConfig};
+use setup::doctor::look;
+use setup::doctor::{Finding, Level};
 use std::process::ExitCode;
-use wire::{ConnectOptions, Connection, WireError};
 
 /// The arguments of `binlogd doctor`: those of `run`, except that `--name` also chooses a source of `--config`.
 #[derive(Debug)]
@@ -95,10 +81,11 @@ pub(super) fn execute(args: &DoctorArgs) -> ExitCode {
         Err(error) => return usage_error(&error),
     };
     let colored = style::stdout_is_colored();
+    let running = super::status::of_folder(&loaded.config.data_dir);
     let mut worst = Level::Ok;
     for source in sources {
         for host in &source.hosts {
-            let findings = look(source, host, &loaded.config);
+            let findings = look::at_source(source, host, &loaded.config, running.as_ref());
             worst = findings.iter().map(|finding| finding.level).fold(worst, Level::max);
             let printed = print_result(&render(&source.name, host, &findings, colored));
             if printed != ExitCode::from(EXIT_OK) {
@@ -106,7 +93,7 @@ pub(super) fn execute(args: &DoctorArgs) -> ExitCode {
             }
         }
         for peer in &source.peers {
-            let findings = peers::look(source, peer, &loaded.config.data_dir.join(&source.name), &connect);
+            let findings = look::at_peer(source, peer, &loaded.config);
             worst = findings.iter().map(|finding| finding.level).fold(worst, Level::max);
             let host = format!("peer {peer}");
             let printed = print_result(&render(&source.name, &host, &findings, colored));
@@ -115,7 +102,13 @@ pub(super) fn execute(args: &DoctorArgs) -> ExitCode {
             }
         }
     }
-    if let Some((listen, findings)) = serve::look(&loaded.config) {
+    let room = || {
+        let serve = &loaded.config.serve;
+        let suffice =
+            Descriptors::reachable().suffice_for_readers(&loaded.config.sources, serve.max_connections);
+        suffice.err().map(|less| less.to_string())
+    };
+    if let Some((listen, findings)) = look::at_port(&loaded.config, running.as_ref(), room) {
         worst = findings.iter().map(|finding| finding.level).fold(worst, Level::max);
         let printed = print_result(&render("readers", &listen, &findings, colored));
         if printed != ExitCode::from(EXIT_OK) {
@@ -127,7 +120,7 @@ pub(super) fn execute(args: &DoctorArgs) -> ExitCode {
 
 /// Tries an archive out and prints what was found. Exit code 0 when no line is an error, else 1.
 pub(super) fn try_archive(archive: &ArchiveConfig, config: &Config) -> ExitCode {
-    let findings = archive::look(archive, config);
+    let findings = look::at_archive(archive, config);
     let printed = print_result(&render("archive", &archive.location, &findings, style::stdout_is_colored()));
     let is_wrong = findings.iter().any(|finding| finding.level == Level::Error);
     if is_wrong && printed == ExitCode::from(EXIT_OK) { ExitCode::from(EXIT_PROBLEM) } else { printed }
@@ -145,151 +138,6 @@ fn choose<'a>(config: &'a Config, name: Option<&str>) -> Result<Vec<&'a SourceCo
             }
         },
     }
-}
-
-/// Looks at one server.
-fn look(source: &SourceConfig, host: &HostPort, config: &Config) -> Vec<Finding> {
-    let data_dir = &*config.data_dir;
-    let disk = disk(config);
-    // Where nothing else can be told, only what is wrong is.
-    let mut findings = Vec::from_iter(disk.clone().filter(|disk| disk.level != Level::Ok));
-    let identity = read_identity(&PosixStorage, &data_dir.join(&source.name)).unwrap_or_else(|error| {
-        findings.push(Finding::error(format!("data folder: {error}")));
-        None
-    });
-    let wanted = Wanted {
-        server_id: source.server_id.or(identity.as_ref().map(|identity| identity.server_id)),
-        replica_uuid: identity.map(|identity| identity.replica_uuid),
-        starts_at_latest: source.start == Start::Latest && has_no_timeline(&data_dir.join(&source.name)),
-        semi_sync: source.semi_sync,
-        tls: source.tls.mode,
-        backoff_max: source.backoff_max,
-        running: running(data_dir, &source.name),
-    };
-    match ask(source, host) {
-        Ok((facts, server)) => {
-            findings.push(Finding::ok(format!("connected to {host} as {}", facts.quoted_account())));
-            findings.extend(disk.filter(|disk| disk.level == Level::Ok));
-            findings.extend(examine(&facts, &wanted));
-            findings.extend(compare(source, host, &data_dir.join(&source.name), &facts, &server));
-            findings.extend(given_twice(&data_dir.join(&source.name)));
-            findings.extend(recorded_gaps(&data_dir.join(&source.name)));
-        }
-        Err(error) => findings.push(Finding::error(format!("cannot look at {host}: {error}"))),
-    }
-    findings
-}
-
-/// The file system of the data folder, or of what is there of its path before the first start.
-fn disk(config: &Config) -> Option<Finding> {
-    let there = config.data_dir.ancestors().find(|folder| folder.is_dir())?;
-    let space = DiskSpace::of(there).ok()?;
-    let folder = there.display().to_string();
-    Some(disk::examine(&folder, space.free, space.size, config.disk_warn.threshold(space.size)))
-}
-
-/// What the daemon of this data folder says of the source, if one runs.
-fn running(data_dir: &Path, name: &str) -> Option<Running> {
-    let status = super::status::of_folder(data_dir)?;
-    let source = status.sources.into_iter().find(|source| source.name == name)?;
-    Some(Running { is_receiving: source.is_receiving(), state: source.state.to_string() })
-}
-
-/// A folder that cannot be read is told elsewhere.
-fn has_no_timeline(folder: &Path) -> bool {
-    !folder.is_dir() || timelines(&PosixStorage, folder).is_ok_and(|timelines| timelines.is_empty())
-}
-
-/// Holds the copy against the server. Nothing to say where there is no copy yet.
-fn compare(
-    source: &SourceConfig,
-    host: &HostPort,
-    folder: &Path,
-    facts: &Facts,
-    server: &SourceIdentity,
-) -> Vec<Finding> {
-    if has_no_timeline(folder) {
-        return Vec::new();
-    }
-    let unreadable = |error| vec![Finding::error(format!("the copy cannot be read: {error}"))];
-    let held = match HeldGtids::read(&PosixStorage, folder, server.executed.kind()) {
-        Ok(held) => held.filter(|_| server.has_gtids),
-        Err(error) => return unreadable(error),
-    };
-    let mut findings = Vec::new();
-    if let Some(held) = &held {
-        // What was never copied is told by itself.
-        let gaps = match Gaps::read(&PosixStorage, folder) {
-            Ok(gaps) => gaps,
-            Err(error) => return unreadable(error),
-        };
-        let lacked = server.lacks(&held.expected_of(&server.uuid)).subtract(gaps.never_held());
-        let is_read_only = facts.is_on("read_only") || facts.is_on("super_read_only");
-        findings.push(held::examine(&lacked, is_read_only && server.uuid != held.newest_uuid));
-    }
-    let server = logs::Server {
-        host,
-        identity: server,
-        timeout: source.connect_timeout,
-        connect: &|| connect(source, host),
-    };
-    match logs::continuation(folder, held.as_ref(), &server) {
-        Ok(found) => {
-            findings.extend(
-                found.map(|found| setup::doctor::logs::examine(&found, source.on_gap == OnGap::Record)),
-            );
-        }
-        Err(error) => findings.extend(unreadable(error)),
-    }
-    findings
-}
-
-/// What the copy itself tells: GTIDs under which it holds two transactions. Nothing to say where there are none.
-fn given_twice(folder: &Path) -> Option<Finding> {
-    if !folder.is_dir() {
-        return None;
-    }
-    let found = match Forks::read(&PosixStorage, folder, || true) {
-        Ok(found) => found?,
-        Err(error) => return Some(Finding::error(format!("the copy cannot be read: {error}"))),
-    };
-    forks::examine(found.count(Fate::GivenTwice), &found.gtids(Fate::GivenTwice).to_line())
-}
-
-/// What the copy never had.
-fn recorded_gaps(folder: &Path) -> Vec<Finding> {
-    if has_no_timeline(folder) {
-        return Vec::new();
-    }
-    let gaps = match Gaps::read(&PosixStorage, folder) {
-        Ok(gaps) => gaps,
-        Err(error) => return vec![Finding::error(format!("the copy cannot be read: {error}"))],
-    };
-    let judge = |gap: &Gap| {
-        let after = gap.after.as_ref().map(ToString::to_string);
-        let before = format!("{} of {}", gap.first_file, gap.timeline);
-        gaps::examine(after.as_deref(), &before, &gap.missing.to_line())
-    };
-    gaps.open.iter().map(judge).collect()
-}
-
-fn connect(source: &SourceConfig, host: &HostPort) -> Result<Connection, WireError> {
-    Connection::connect(&ConnectOptions {
-        host: host.host.clone(),
-        port: host.port,
-        user: source.user.clone(),
-        password: source.password_now().0,
-        connect_timeout: source.connect_timeout,
-        tls: source.tls.clone(),
-    })
-}
-
-fn ask(source: &SourceConfig, host: &HostPort) -> Result<(Facts, SourceIdentity), WireError> {
-    let mut connection = connect(source, host)?;
-    let address = host.host.parse::<IpAddr>();
-    let loopback = host.host == "localhost" || address.is_ok_and(|address| address.is_loopback());
-    let facts = Facts::collect(&mut connection, loopback)?;
-    Ok((facts, SourceIdentity::ask(&mut connection)?))
 }
 
 /// One line a finding, its statements below it.
@@ -315,6 +163,7 @@ fn render(name: &str, host: &dyn std::fmt::Display, findings: &[Finding], colore
 #[cfg(test)]
 mod tests {
     use super::*;
+    use config::HostPort;
 
     fn parse(line: &str) -> Result<DoctorArgs, ClapError> {
         let command = DoctorArgs::augment_args(Command::new("doctor"));

@@ -1,19 +1,19 @@
 //! A source that is no server, but another binlogd: this one keeps a second copy.
 
 use super::facts::Facts;
-use super::finding::Finding;
-use super::wanted::Wanted;
+use crate::doctor::finding::Finding;
+use crate::doctor::wanted::Wanted;
 
 /// How the `version_comment` of a binlogd begins, which is no server's.
 const COMMENT: &str = "binlogd";
 
 /// Whether a binlogd has answered.
-pub(super) fn is_binlogd(facts: &Facts) -> bool {
+pub(in crate::doctor) fn is_binlogd(facts: &Facts) -> bool {
     facts.variable("version_comment").is_some_and(|comment| comment.starts_with(COMMENT))
 }
 
 /// What its settings say is the business of its own source; what matters here is how the two work together.
-pub(super) fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
+pub(in crate::doctor) fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
     let source = Finding::ok(format!(
         "source: another binlogd, which serves the copy of a server of version {}. How that server is set up is for a doctor \
          there: binlogd doctor with the server's address",
@@ -53,9 +53,9 @@ fn semi_sync(facts: &Facts, wanted: &Wanted) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_facts::{mariadb, mysql, wanted, with};
-    use super::super::{Level, examine};
     use super::*;
+    use crate::doctor::test_facts::{mariadb, mysql, wanted, with};
+    use crate::doctor::{Level, examine};
 
     fn binlogd(facts: Facts) -> Facts {
         let facts = with(facts, "version_comment", Some("binlogd, which keeps and serves binary logs"));

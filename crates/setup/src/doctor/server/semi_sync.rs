@@ -1,8 +1,8 @@
 //! Semi-sync: whether the source waits for an acknowledgement, and how faithfully.
 
 use super::facts::Facts;
-use super::finding::Finding;
-use super::wanted::Wanted;
+use crate::doctor::finding::Finding;
+use crate::doctor::wanted::Wanted;
 use codec::ServerKind;
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ pub fn waits_for_nobody(facts: &Facts) -> bool {
 }
 
 /// A statement about accounts, so that it does not wait when semi-sync waits for nobody: what is not logged is not waited for.
-pub(super) fn at_once(facts: &Facts, sql: String) -> String {
+pub(in crate::doctor) fn at_once(facts: &Facts, sql: String) -> String {
     if waits_for_nobody(facts) { format!("SET SESSION sql_log_bin = 0; {sql}") } else { sql }
 }
 
@@ -244,11 +244,11 @@ fn truncates_at_its_start(facts: &Facts) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Level;
     use super::super::facts::Replica;
-    use super::super::test_facts::{mariadb, mysql, only_fault, wanted, with};
-    use super::super::wanted::Running;
     use super::*;
+    use crate::doctor::Level;
+    use crate::doctor::test_facts::{mariadb, mysql, only_fault, wanted, with};
+    use crate::doctor::wanted::Running;
 
     #[test]
     fn a_source_that_has_given_up_waiting_is_told() {

@@ -1,13 +1,13 @@
 //! The binary log itself: whether it is written, what it holds, how long it is kept.
 
 use super::facts::Facts;
-use super::finding::Finding;
+use crate::doctor::finding::Finding;
 use codec::ServerKind;
 
 /// A copy that is not kept up for a day, a weekend perhaps, should not lose transactions.
 const RETENTION_SECONDS_MIN: u64 = 24 * 3600;
 
-pub(super) fn examine(facts: &Facts) -> Vec<Finding> {
+pub(in crate::doctor) fn examine(facts: &Facts) -> Vec<Finding> {
     if !facts.is_on("log_bin") {
         return vec![Finding::error("log_bin: OFF").because(
             "the source writes no binary log, so there is nothing to copy: set log_bin in its option file and restart it",
@@ -162,9 +162,9 @@ fn duration(seconds: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Level;
-    use super::super::test_facts::{mariadb, mysql, only_fault, wanted, with};
     use super::*;
+    use crate::doctor::Level;
+    use crate::doctor::test_facts::{mariadb, mysql, only_fault, wanted, with};
 
     #[test]
     fn without_a_binary_log_nothing_else_of_it_is_said() {

@@ -1,16 +1,16 @@
 //! What an archive holds of the sources that are to be archived in it, and whether the keys here open it: so that a prefix that was
 //! mistyped, or a key that was lost, is seen before it is needed.
 
-use super::super::units;
-use crate::cli::args::store::sources;
+use crate::doctor::Finding;
 use archive::chain::Chain;
 use archive::chain::history::{Archived, ArchivedFile, History};
+use archive::chain::sources::sources;
 use archive::keys::Identities;
 use archive::reader::{ReadError, Reader};
 use archive::segment::{OpenError, Opener};
 use archive::store::Store;
 use config::ArchiveConfig;
-use setup::doctor::Finding;
+use status::units;
 use std::sync::Arc;
 
 /// Looks for each of the sources. Nothing is written.

@@ -1,10 +1,10 @@
 //! Version, TLS, authentication, privileges.
 
 use super::facts::Facts;
-use super::finding::Finding;
 use super::grants::Privileges;
 use super::semi_sync::at_once;
-use super::wanted::Wanted;
+use crate::doctor::finding::Finding;
+use crate::doctor::wanted::Wanted;
 use codec::ServerKind;
 use codec::packet::release;
 use wire::TlsMode;
@@ -12,11 +12,11 @@ use wire::TlsMode;
 /// Source: MySQL manual, "Privileges Provided by MySQL"; MariaDB manual, "GRANT": REPLICATION REPLICA is its alias.
 const NEEDED: [&str; 2] = ["REPLICATION SLAVE", "REPLICATION REPLICA"];
 
-pub(super) fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
+pub(in crate::doctor) fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
     vec![version(facts), tls(facts, wanted), authentication(facts), privileges(facts)]
 }
 
-pub(super) fn version(facts: &Facts) -> Finding {
+pub(in crate::doctor) fn version(facts: &Facts) -> Finding {
     let what = format!("version {} ({})", facts.version, facts.kind);
     match facts.kind {
         _ if release(&facts.version).is_none() => Finding::warning(what).because(
@@ -33,7 +33,7 @@ pub(super) fn version(facts: &Facts) -> Finding {
     }
 }
 
-pub(super) fn tls(facts: &Facts, wanted: &Wanted) -> Finding {
+pub(in crate::doctor) fn tls(facts: &Facts, wanted: &Wanted) -> Finding {
     if let Some(version) = &facts.tls_version {
         let verified = matches!(wanted.tls, TlsMode::VerifyCa | TlsMode::VerifyFull);
         let checked = if verified { "" } else { ", the certificate not checked" };
@@ -91,9 +91,9 @@ fn privileges(facts: &Facts) -> Finding {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_facts::{mariadb, mysql, only_fault, wanted};
-    use super::super::{Level, examine};
     use super::*;
+    use crate::doctor::test_facts::{mariadb, mysql, only_fault, wanted};
+    use crate::doctor::{Level, examine};
 
     #[test]
     fn a_missing_privilege_is_an_error_with_its_grant() {

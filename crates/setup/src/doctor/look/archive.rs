@@ -1,20 +1,20 @@
 //! The archive of `binlogd doctor --archive`: tried out, as a writer would use it.
 
 use super::archive_held;
+use crate::doctor::Finding;
 use archive::store::probe;
 use archive::store::probe::{Terms, probe};
 use archive::store::remote::{Folder, Location, Remote};
 use archive::store::{Store, StoreError};
 use config::{ArchiveConfig, Config};
 use jiff::Timestamp;
-use setup::doctor::Finding;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Tries the archive out, and looks what it has of the sources that are to be archived. One or two small objects are made in it, and
 /// removed again where that is allowed.
-pub(super) fn look(archive: &ArchiveConfig, config: &Config) -> Vec<Finding> {
+pub fn look(archive: &ArchiveConfig, config: &Config) -> Vec<Finding> {
     let mut findings = Vec::from_iter(not_encrypted(archive));
     findings.extend(same_disk(archive, &config.data_dir));
     match probed(archive) {
@@ -92,8 +92,8 @@ fn finding(found: probe::Finding) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::doctor::Level;
     use archive::store::remote::Options;
-    use setup::doctor::Level;
     use std::time::Duration;
 
     fn config(url: &str, options: Options) -> ArchiveConfig {

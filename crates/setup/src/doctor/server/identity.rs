@@ -1,8 +1,8 @@
 //! Server ids: the source's, ours, those of other replicas.
 
 use super::facts::Facts;
-use super::finding::Finding;
-use super::wanted::Wanted;
+use crate::doctor::finding::Finding;
+use crate::doctor::wanted::Wanted;
 use codec::ServerKind;
 
 const TWO_REPLICAS: &str =
@@ -11,7 +11,7 @@ const TWO_REPLICAS: &str =
 const TWO_SERVER_IDS: &str = "MySQL serves both, lists only the one that came last, and takes the acknowledgements of both for \
      those of one replica";
 
-pub(super) fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
+pub(in crate::doctor) fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
     [source(facts), Some(ours(facts, wanted)), unlisted(facts)].into_iter().flatten().collect()
 }
 
@@ -91,9 +91,9 @@ fn ours(facts: &Facts, wanted: &Wanted) -> Finding {
 #[cfg(test)]
 mod tests {
     use super::super::facts::Replica;
-    use super::super::test_facts::{mysql, only_fault, wanted, with};
-    use super::super::{Level, examine};
     use super::*;
+    use crate::doctor::test_facts::{mysql, only_fault, wanted, with};
+    use crate::doctor::{Level, examine};
 
     fn replica(server_id: u32, uuid: Option<&str>) -> Facts {
         let replica = Replica { server_id, host: "db9".to_owned(), uuid: uuid.map(str::to_owned) };

@@ -1,10 +1,10 @@
 //! What the first start needs beyond every other: the privilege to ask for the newest file.
 
 use super::facts::Facts;
-use super::finding::Finding;
 use super::grants::Privileges;
 use super::semi_sync::at_once;
-use super::wanted::Wanted;
+use crate::doctor::finding::Finding;
+use crate::doctor::wanted::Wanted;
 use codec::ServerKind;
 
 /// Source: MySQL manual, "SHOW BINARY LOG STATUS Statement" (SUPER, which is deprecated, does as well).
@@ -12,7 +12,7 @@ const MYSQL: [&str; 2] = ["REPLICATION CLIENT", "SUPER"];
 /// Source: MariaDB manual, "SHOW BINLOG STATUS". Before 10.5.2 it had MySQL's name.
 const MARIADB: [&str; 4] = ["BINLOG MONITOR", "REPLICATION CLIENT", "BINLOG ADMIN", "SUPER"];
 
-pub(super) fn examine(facts: &Facts, wanted: &Wanted) -> Option<Finding> {
+pub(in crate::doctor) fn examine(facts: &Facts, wanted: &Wanted) -> Option<Finding> {
     // Privileges that are not known are told with those that every start needs.
     let lines = facts.grants.as_ref().ok().filter(|_| wanted.starts_at_latest)?;
     let (accepted, name) = match facts.kind {
@@ -35,9 +35,9 @@ pub(super) fn examine(facts: &Facts, wanted: &Wanted) -> Option<Finding> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_facts::{mariadb, mysql, only_fault, wanted};
-    use super::super::{Level, examine};
     use super::*;
+    use crate::doctor::test_facts::{mariadb, mysql, only_fault, wanted};
+    use crate::doctor::{Level, examine};
 
     #[test]
     fn the_newest_file_is_asked_for_with_a_privilege_of_its_own() {

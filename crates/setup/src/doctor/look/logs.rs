@@ -1,5 +1,6 @@
 //! Asks a server for the place at which the copy ends.
 
+use crate::doctor::logs::Continuation;
 use binlog::Position;
 use binlog::folder::timelines;
 use binlog::scan::scan_file;
@@ -12,7 +13,6 @@ use codec::event::FormatDescription;
 use codec::gtid::GtidState;
 use codec::packet::ErrPacket;
 use config::HostPort;
-use setup::doctor::logs::Continuation;
 use source::clock::SystemClock;
 use source::complaint::{Complaint, ER_FATAL_READING_BINLOG};
 use source::identify::SourceIdentity;

@@ -1,29 +1,31 @@
 //! What the doctor asks about the port for readers.
 
-use crate::daemon::watch::descriptors::Descriptors;
+use crate::doctor::{Finding, Listener, Port, examine_port};
 use config::{Config, Proof};
-use setup::doctor::{Finding, Listener, Port, examine_port};
+use status::DaemonStatus;
 use std::net::{SocketAddr, TcpListener};
 
-/// The address and the findings; `None` when nobody is served.
-pub(super) fn look(config: &Config) -> Option<(SocketAddr, Vec<Finding>)> {
+/// The address and the findings; `None` when nobody is served. `running`: what a daemon of the data folder says, if one runs;
+/// `less_room`: for how many readers fewer there are file descriptors, in words.
+pub fn look(
+    config: &Config,
+    running: Option<&DaemonStatus>,
+    less_room: impl FnOnce() -> Option<String>,
+) -> Option<(SocketAddr, Vec<Finding>)> {
     let (serve, listen) = (&config.serve, config.serve.listen?);
     let port = Port {
         listen,
-        listener: listener(config, listen),
+        listener: listener(running, listen),
         accounts: accounts(config),
         has_tls: serve.tls.is_some() || serve.auto_generate_certs,
         require_tls: serve.require_tls,
-        less_room: Descriptors::reachable()
-            .suffice_for_readers(&config.sources, serve.max_connections)
-            .err()
-            .map(|less| less.to_string()),
+        less_room: less_room(),
     };
     Some((listen, examine_port(&port)))
 }
 
-fn listener(config: &Config, listen: SocketAddr) -> Listener {
-    let running = super::super::status::of_folder(&config.data_dir).and_then(|status| status.serve);
+fn listener(running: Option<&DaemonStatus>, listen: SocketAddr) -> Listener {
+    let running = running.and_then(|status| status.serve.as_ref());
     let this = running.filter(|serve| listen.port() == 0 || serve.address == listen.to_string());
     match this {
         Some(serve) => Listener::This(serve.readers.len()),

@@ -1,12 +1,12 @@
 //! Asks the other binlogds of a source.
 
+use crate::doctor::Finding;
+use crate::doctor::peers::{Peer, examine};
 use binlog::folder::timelines;
 use binlog::storage::posix::PosixStorage;
 use binlog::timeline::extent::{Extent, extents_on_disk};
 use config::{HostPort, SourceConfig};
 use receive::peers::peer::{ask, in_words, more_than};
-use setup::doctor::Finding;
-use setup::doctor::peers::{Peer, examine};
 use std::path::Path;
 use wire::{Connection, WireError};
 

@@ -196,8 +196,8 @@ fn unreadable(what: String) -> WireError {
 
 #[cfg(test)]
 mod tests {
-    use super::super::test_facts::{mariadb, mysql};
     use super::*;
+    use crate::doctor::test_facts::{mariadb, mysql};
 
     #[test]
     fn later_versions_are_later() {
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn numbers_with_decimals() {
-        let facts = super::super::test_facts::with(mariadb(), "expire_logs_days", Some("10.000000"));
+        let facts = crate::doctor::test_facts::with(mariadb(), "expire_logs_days", Some("10.000000"));
         assert_eq!((facts.number("expire_logs_days"), facts.number("none")), (Some(10), None));
     }
 }
