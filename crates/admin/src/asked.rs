@@ -1,8 +1,8 @@
 //! What the pages are made of, and a page as an answer.
 
-use super::desk::Desk;
 use super::large_answer::LargeAnswer;
 use super::page::{self, Live};
+use crate::deed::desk::Desk;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use status::DaemonMonitor;

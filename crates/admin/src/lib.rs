@@ -10,18 +10,14 @@
 //! | file | noun |
 //! |---|---|
 //! | `mod.rs` | [`AdminServer`]: listener, thread, limits |
-//! | `access.rs` | who may ask, and who may change something: users, and whoever may read the data folder |
+//! | `access/` | who may ask, and who may change something: users, and whoever may read the data folder; what a form is checked by |
 //! | `pages.rs`, `asked.rs` | what each path answers, and from what |
-//! | `deed.rs` | [`Deed`]: what can be changed, and [`Controls`], who does it |
-//! | `act.rs`, `desk.rs` | from a form to what happened |
-//! | `fields.rs`, `token.rs`, `origin.rs` | what a form is checked by |
+//! | `deed/` | [`Deed`]: what can be changed, and [`Controls`], who does it; from a form to what happened |
+//! | `fields.rs` | the fields of a form |
 //! | `page/` | the web page |
 //! | `connection.rs` | `Connection`: what a request knows of the connection that it came by |
 //! | `large_answer.rs` | an answer of many megabytes, made once for all who ask at a time |
-//! | `metrics.rs` | the metrics, as OpenMetrics text |
-//! | `peers.rs` | the other binlogds of the sources, as metrics |
-//! | `families.rs` | families of metrics, each with its name, unit and help |
-//! | `format.rs` | in which format a request gets them |
+//! | `metrics/` | the metrics, as OpenMetrics text: families, each with its name, unit and help; in which format a request gets them |
 //! | `address.rs` | [`AddressFile`]: how `binlogd status` finds the server of a data folder |
 
 #![forbid(unsafe_code)]
@@ -33,26 +29,15 @@
 )]
 
 mod access;
-mod act;
 mod address;
-mod archives;
 mod asked;
 mod connection;
 mod deed;
-mod desk;
-mod families;
 mod fields;
-mod format;
 mod large_answer;
 mod metrics;
-mod origin;
 mod page;
 mod pages;
-mod peers;
-mod resources;
-mod serving;
-mod token;
-mod upkeep;
 
 pub use address::{ADDRESS_FILE, AddressFile, DATA_DIR_HEADER, DATA_DIR_UNTOLD, LEVEL_HEADER, reachable};
 pub use deed::{Controls, Deed};
@@ -62,7 +47,7 @@ use access::Access;
 use axum::extract::Request;
 use config::AdminConfig;
 use connection::Connection;
-use desk::Desk;
+use deed::desk::Desk;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::{Service, service_fn};

@@ -1,14 +1,14 @@
 //! What each path answers.
 
 use super::access::{Access, Who, guard};
-use super::act;
 use super::address::{DATA_DIR_HEADER, DATA_DIR_UNTOLD, LEVEL_HEADER};
 use super::asked::{Asked, html};
 use super::connection::Connection;
-use super::desk::Desk;
-use super::format::Format;
 use super::metrics;
 use super::page::{self, Notice, Page, View};
+use crate::deed::act;
+use crate::deed::desk::Desk;
+use crate::metrics::format::Format;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::{Extension, Path, RawQuery, State};

@@ -2,7 +2,7 @@
 //!
 //! # What stands in the store
 //!
-//! Pieces of files in immutable objects ([`segment`]), and one small object a change ([`commit`]), each made by a conditional
+//! Pieces of files in immutable objects ([`segment`]), and one small object a change (`commit`), each made by a conditional
 //! creation and never touched again. [`names`] says what they are called. What no commit names does not count.
 //!
 //! # Who may write

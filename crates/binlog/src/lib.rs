@@ -32,7 +32,7 @@
 //! # Threads
 //!
 //! Everything here is synchronous and belongs to the one thread that receives from the source, but for the fdatasync of
-//! the live file that [`syncer`] makes in the background. Readers (status, verify)
+//! the live file that `syncer` makes in the background. Readers (status, verify)
 //! open the files for themselves; they may read a file up to its durable position at any time.
 
 #![forbid(unsafe_code)]
@@ -98,7 +98,7 @@ pub struct Durable(Position);
 pub struct SafeHere(Position);
 
 /// End of the bytes that as many others have made durable as the operator asked for. Made by
-/// [`Confirmations`](confirmations::Confirmations) only.
+/// `Confirmations` only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Confirmed(Position);
 

@@ -2,7 +2,7 @@
 
 use super::lock::lock;
 use super::past::LastError;
-use super::place;
+use crate::ladder::place;
 use codec::Position;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

@@ -2,12 +2,12 @@
 
 use super::disk::DiskMonitor;
 use super::events::{Events, Level};
-use super::history::HistoryStatus;
 use super::lock::lock;
 use super::monitor::SourceMonitor;
 use super::serving::{ServeStatus, Serving};
 use super::snapshot::{DaemonStatus, SourceStatus};
-use super::verdict::Verdict;
+use crate::figures::history::HistoryStatus;
+use crate::judge::verdict::Verdict;
 use config::DiskWarn;
 use jiff::Timestamp;
 use std::collections::HashMap;

@@ -1,8 +1,8 @@
 //! The file system of the data folder: what is free, how long that lasts, and when to warn.
 
 use super::lock::lock;
-use super::rate::Rate;
 use super::snapshot::DiskStatus;
+use crate::figures::rate::Rate;
 use config::DiskWarn;
 use std::io;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! The last events of a source, or of the daemon, in words: what an operator wants to know who comes in the night.
 
-use super::time::now_in_milliseconds;
+use crate::units::time::now_in_milliseconds;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;

@@ -1,6 +1,6 @@
 //! What is said of a source's past beside its present: the timeline before, a loss that was made good, what was never copied.
 
-use super::place;
+use crate::ladder::place;
 use codec::Position;
 use codec::gtid::GtidState;
 use jiff::Timestamp;

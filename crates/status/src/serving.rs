@@ -1,6 +1,6 @@
 //! Who reads from binlogd.
 
-use super::place;
+use crate::ladder::place;
 use codec::Position;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

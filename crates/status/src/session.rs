@@ -4,9 +4,9 @@ use super::events::{Events, Level};
 use super::facts::SourceFacts;
 use super::past::{LastError, count};
 use super::semi_sync::SemiSyncStatus;
-use super::semi_sync_book::SemiSyncBook;
 use super::state::{DiskHang, SourceState, StopCause, Stuck};
 use super::units;
+use crate::semi_sync::book::SemiSyncBook;
 use codec::gtid::GtidState;
 use std::time::Instant;
 

@@ -2,23 +2,23 @@
 //!
 //! Other tools read it. Keys may be added; none is renamed, removed or given another meaning.
 
-use super::ack_replicas::AckReplicasStatus;
 use super::archive::ArchiveStatus;
-use super::counters::CounterValues;
 use super::events::{Event, Level};
-use super::history::Recent;
 use super::ladder::Ladder;
-use super::latency::LatencySummary;
 use super::past::{LastError, PreviousTimeline, RecordedGap, Regained, Verified};
 use super::peers::PeerStatus;
-use super::resources::ResourcesStatus;
 use super::semi_sync::{SemiSyncLook, SemiSyncStatus, UnacknowledgedCommits, UnaskedTransactions};
 use super::serving::ServeStatus;
 use super::state::{RecoveryStatus, StopCause};
-use super::state_name::StateName;
 use super::timelines::TimelineStatus;
 use super::units::counted;
-use super::verdict::{Verdict, Worry};
+use crate::figures::counters::CounterValues;
+use crate::figures::history::Recent;
+use crate::figures::latency::LatencySummary;
+use crate::figures::resources::ResourcesStatus;
+use crate::judge::verdict::{Verdict, Worry};
+use crate::semi_sync::ack_replicas::AckReplicasStatus;
+use crate::state::name::StateName;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;

@@ -8,7 +8,7 @@ use std::os::fd::BorrowedFd;
 
 /// The way to servers. [`Tcp`] is the real one; a simulation has one that leads to a source in the same thread.
 pub trait Network: Send + Sync + fmt::Debug {
-    /// Connects and authenticates, as [`Connection::connect_with`].
+    /// Connects and authenticates, as `Connection::connect_with`.
     ///
     /// # Errors
     /// As [`Connection::connect`].

@@ -56,7 +56,7 @@ impl Packer {
     /// When there is no memory for it.
     ///
     /// # Panics
-    /// When `level` is not one of [`LEVELS`].
+    /// When `level` is not one of `LEVELS`.
     pub fn new(level: i32) -> Result<Packer, FramesError> {
         assert!(LEVELS.contains(&level), "level {level} was to be refused with the configuration");
         let mut context = CCtx::try_create().ok_or_else(|| FramesError("no memory is left".to_owned()))?;

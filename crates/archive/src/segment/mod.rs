@@ -74,7 +74,7 @@ impl Sealer {
     /// When there is no memory for it.
     ///
     /// # Panics
-    /// When the level is not one of [`frames::LEVELS`], or `recipients` has nobody: what was to be encrypted is never stored
+    /// When the level is not one of `frames::LEVELS`, or `recipients` has nobody: what was to be encrypted is never stored
     /// plain.
     pub fn new(level: i32, recipients: Option<Arc<Recipients>>) -> Result<Sealer, SealError> {
         assert!(!recipients.as_ref().is_some_and(|all| all.is_empty()), "encrypted for nobody");

@@ -268,7 +268,7 @@ impl Archiver {
         }
     }
 
-    /// Makes a snapshot after so many commits, not after [`COMMITS_PER_SNAPSHOT`].
+    /// Makes a snapshot after so many commits, not after `COMMITS_PER_SNAPSHOT`.
     #[must_use]
     pub fn with_snapshots_after(mut self, commits: u64) -> Archiver {
         self.commits_per_snapshot = commits;
@@ -363,7 +363,7 @@ impl Archiver {
     }
 
     /// Does one thing that the archive lacks. `durable` is the end of the file that is written; while it is not known, that file
-    /// waits. `tails` says that its new bytes are to be archived now, however few; else they wait for [`TAIL_BYTES`].
+    /// waits. `tails` says that its new bytes are to be archived now, however few; else they wait for `TAIL_BYTES`.
     ///
     /// # Errors
     /// When it could not be done. The next step tries again, from what stands in the store by then.

@@ -48,7 +48,7 @@ impl GtidList {
         self.mysql.is_empty() && self.mariadb.is_empty()
     }
 
-    /// All of it, in the words that [`parse_mariadb`](Self::parse_mariadb) reads back; of MySQL a set.
+    /// All of it, in the words that `parse_mariadb` reads back; of MySQL a set.
     pub fn parts(&self) -> Vec<String> {
         let mysql = self.mysql.to_line();
         let mut parts: Vec<String> =

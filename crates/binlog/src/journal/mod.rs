@@ -206,14 +206,14 @@ impl Journal {
         self.staging.record_len(more).is_some_and(|len| self.ring.place(blocks(len)).is_some())
     }
 
-    /// Makes what is staged durable, in one write. It stays staged, for [`Journal::staged_from`], until
+    /// Makes what is staged durable, in one write. It stays staged, for `Journal::staged_from`, until
     /// [`Journal::restart`].
     ///
     /// # Errors
     /// When the write fails. The bytes are then in an unknown state.
     ///
     /// # Panics
-    /// When there is no room: [`Journal::has_room_for`] must have said so.
+    /// When there is no room: `Journal::has_room_for` must have said so.
     pub fn commit(&mut self) -> io::Result<()> {
         let len = self.staging.record_len(0).expect("what is staged fits a record");
         let place = self.ring.place(blocks(len)).expect("there is room for the record");

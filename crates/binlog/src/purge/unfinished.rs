@@ -13,7 +13,7 @@ use std::path::Path;
 /// Finishes the purges of all timelines of a source, and notes that they are; gives how many files it removed. For who may purge.
 ///
 /// # Errors
-/// As [`remove_recorded`], the first after all timelines were tried; or when the record cannot be written.
+/// As `remove_recorded`, the first after all timelines were tried; or when the record cannot be written.
 pub fn finish(storage: &dyn Storage, source_folder: &Path) -> io::Result<usize> {
     of_all(storage, source_folder, true)
 }
@@ -21,7 +21,7 @@ pub fn finish(storage: &dyn Storage, source_folder: &Path) -> io::Result<usize> 
 /// As [`finish`], for who opens a copy: the record belongs to those who purge, so it stays as it is.
 ///
 /// # Errors
-/// As [`remove_recorded`], the first after all timelines were tried.
+/// As `remove_recorded`, the first after all timelines were tried.
 pub fn remove_left(storage: &dyn Storage, source_folder: &Path) -> io::Result<usize> {
     of_all(storage, source_folder, false)
 }

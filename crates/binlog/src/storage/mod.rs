@@ -1,5 +1,5 @@
 //! The seam to the disk: the few operations that durability and reading back are made of. Nothing goes past it, but the locks
-//! between processes that wait ([`lock`](crate::storage::lock)).
+//! between processes that wait (`lock`).
 //!
 //! [`PosixStorage`](crate::storage::posix::PosixStorage) is the real one. Tests put a double behind the same trait to fail a chosen
 //! write or sync.
@@ -289,7 +289,7 @@ pub struct Synced {
     pub result: io::Result<()>,
 }
 
-/// Syncs one file at a time beside the thread that writes it. [`Syncer`](crate::writer::syncer::Syncer) is the real one; a simulation has one that ends
+/// Syncs one file at a time beside the thread that writes it. `Syncer` is the real one; a simulation has one that ends
 /// each sync at a moment of its choice.
 pub trait BackgroundSync: Send + Debug {
     /// True while a sync runs, or has ended and was not taken.

@@ -303,11 +303,10 @@ mod tests {
         let families: BTreeSet<&str> =
             metrics.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
         let mut named = BTreeSet::new();
-        for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../admin/src")).unwrap() {
-            let path = entry.unwrap().path();
-            if path.extension().is_none_or(|extension| extension != "rs") {
-                continue;
-            }
+        let admin = concat!(env!("CARGO_MANIFEST_DIR"), "/../admin/src");
+        let entries = |folder: &str| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        let files = entries(admin).chain(entries(&format!("{admin}/metrics")));
+        for path in files.filter(|path| path.extension().is_some_and(|extension| extension == "rs")) {
             let text = std::fs::read_to_string(&path).unwrap();
             let product = text.split("#[cfg(test)]").next().unwrap();
             for (at, _) in product.match_indices("\"binlogd_") {

@@ -1,4 +1,4 @@
-//! No message says "1 transactions": a count and its noun come from `counted` (`status/units.rs`), where that can be reached.
+//! No message says "1 transactions": a count and its noun come from `counted` (`status/units/mod.rs`), where that can be reached.
 
 use crate::imports::{crates, rust_files};
 

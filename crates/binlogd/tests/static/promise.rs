@@ -28,7 +28,7 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
     // How far readers may read: the second of these.
     (
         "FsyncMode::WriteThenAcknowledge =>",
-        &[("status/ladder.rs", 1), ("receive/sink/mod.rs", 1), ("receive/sink/held.rs", 1)],
+        &[("status/ladder/mod.rs", 1), ("receive/sink/mod.rs", 1), ("receive/sink/held.rs", 1)],
     ),
     ("WriteThenAcknowledge = \"0\"", &[("config/tables/source.rs", 1)]),
     ("=> FsyncMode::WriteThenAcknowledge", &[("status/monitor/mod.rs", 1)]),

@@ -49,7 +49,7 @@ pub fn allow_several_statements() -> Vec<u8> {
 
 /// COM_REGISTER_SLAVE: makes the replica appear in SHOW REPLICAS. The server answers with OK.
 ///
-/// `hostname` is only shown, never resolved; what exceeds [`REPORT_HOST_BYTES_MAX`] is cut off, because the server
+/// `hostname` is only shown, never resolved; what exceeds `REPORT_HOST_BYTES_MAX` is cut off, because the server
 /// would refuse the registration. User and password stay empty: they too are only shown.
 pub fn register_replica(server_id: u32, hostname: &str, port: u16) -> Vec<u8> {
     let hostname = cut(hostname, REPORT_HOST_BYTES_MAX);

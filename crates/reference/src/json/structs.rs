@@ -70,7 +70,9 @@ impl Structs {
             std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
         for entry in entries {
             let path = entry?.path();
-            if path.extension().is_some_and(|extension| extension == "rs") {
+            if path.is_dir() {
+                self.add_folder(&path)?;
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
                 self.add_file(&path)?;
             }
         }

@@ -1,10 +1,10 @@
 //! Statements that the session carries out: here they are checked.
 
-use super::context::Context;
 use super::error;
 use super::evaluate::{evaluate, no_row};
 use super::privilege::{self, Privilege};
 use super::reply::{Action, Answer};
+use crate::answer::session_state::context::Context;
 use crate::sql::{Expression, Purge, ReplicaCommand};
 use codec::packet::ErrPacket;
 

@@ -4,12 +4,11 @@
 //! | file | noun |
 //! |---|---|
 //! | `facts.rs` | what answers are made of: the copy, its source, readers, the client |
-//! | `session_state.rs` | what a session's statements leave behind |
-//! | `context.rs` | facts, client and session of one statement, and the limit of its work |
-//! | `evaluate.rs`, `functions.rs`, `pattern.rs`, `time.rs` | the value of an expression |
-//! | `variables.rs`, `variable_table.rs` | system variables |
-//! | `set.rs`, `charset.rs` | SET; character sets |
-//! | `show.rs`, `logs.rs`, `replica_status.rs` | SHOW |
+//! | `session_state/` | what a session's statements leave behind; `Context`: facts, client and session of one statement, and the limit of its work |
+//! | `evaluate/` | the value of an expression |
+//! | `variables/` | system variables |
+//! | `set/` | SET; character sets |
+//! | `show/` | SHOW |
 //! | `reply.rs` | an answer, and what a session may be asked to do |
 //! | `act.rs` | statements that the session carries out |
 //! | `privilege.rs` | what an account needs for them, and what it has |
@@ -17,24 +16,16 @@
 //! | `clients.rs`, `made_up.rs` | tests: what each client sends and needs to get, of a made-up copy |
 
 mod act;
-mod charset;
-mod context;
 mod error;
 mod evaluate;
 mod facts;
-mod functions;
-mod logs;
-mod pattern;
 mod privilege;
 pub(crate) mod purge;
-mod replica_status;
 mod reply;
 mod rows;
 mod session_state;
 mod set;
 mod show;
-mod time;
-mod variable_table;
 mod variables;
 
 #[cfg(test)]
@@ -46,18 +37,18 @@ mod tests;
 
 use crate::sql::{Select, Show, Statement, Value};
 use codec::packet::ErrPacket;
-use context::Context;
 use evaluate::{evaluate, no_row};
+use session_state::context::Context;
 /// The databases that may be used here, in lower case: the servers' own, which every account may use, and some clients name
 /// in their login. They are as empty as the rest.
 pub const DATABASES: &[&str] = &["information_schema", "performance_schema"];
 
-pub use charset::collation_of;
 pub use facts::{Client, Facts, LogFile, Receiving, Replica, SemiSync, SessionLine, Upstream};
 pub use privilege::may_dump;
 pub use reply::{Action, Answer};
 pub use rows::{Column, ColumnKind, Row, Rows, binlog_event_columns};
 pub use session_state::{SessionState, USER_VARIABLES_BYTES_MAX, USER_VARIABLES_MAX};
+pub use set::charset::collation_of;
 
 /// Answers a statement, and keeps what it sets in the session.
 pub fn answer(

@@ -1,7 +1,7 @@
 //! What an account needs for a statement, and what it has, in the words of the server that is presented.
 
-use super::context::Context;
 use super::error;
+use crate::answer::session_state::context::Context;
 use crate::sql::version_number;
 use codec::ServerKind;
 use codec::packet::ErrPacket;

@@ -2,27 +2,27 @@
 
 mod semi_sync;
 
-use super::ack_replicas::AckReplicas;
 use super::archive::ArchiveBook;
-use super::counters::Counters;
 use super::events::{Events, Level};
 use super::facts::{SourceFacts, Watched};
 use super::gtids::{GtidChanges, GtidRungs, PublishedGtids};
-use super::history::{History, HistoryStatus, Reading, Recent};
-use super::known_count::KnownCount;
 use super::ladder::Ladder;
-use super::latency::LatencyHistogram;
 use super::lock::lock;
 use super::past::LastError;
-use super::pulse::{Place, Pulse};
-use super::resources::Resources;
-use super::semi_sync_book::{SemiSyncBook, SemiSyncSignal};
 use super::session::Session;
 use super::snapshot::{GtidTexts, Latencies, SourceStatus};
 use super::state::{DiskHang, RecoveryStatus, SourceState, Stuck};
-use super::state_name::StateName;
-use super::time::now_in_milliseconds;
-use super::verdict::Verdict;
+use crate::figures::counters::Counters;
+use crate::figures::history::{History, HistoryStatus, Reading, Recent};
+use crate::figures::known_count::KnownCount;
+use crate::figures::latency::LatencyHistogram;
+use crate::figures::resources::Resources;
+use crate::judge::verdict::Verdict;
+use crate::semi_sync::ack_replicas::AckReplicas;
+use crate::semi_sync::book::{SemiSyncBook, SemiSyncSignal};
+use crate::state::name::StateName;
+use crate::state::pulse::{Place, Pulse};
+use crate::units::time::now_in_milliseconds;
 use codec::event::FormatDescription;
 use config::FsyncMode;
 use jiff::Timestamp;

@@ -1,0 +1,51 @@
+//! What can be changed on a source's page, and who carries it out.
+
+pub(crate) mod act;
+pub(crate) mod desk;
+
+use super::fields::Fields;
+
+/// Something that an operator does to a source. None of them deletes a log file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Deed {
+    /// Nothing is received, and so nothing acknowledged, until [`Start`](Self::Start) or a restart.
+    Stop,
+    /// Receives again.
+    Start,
+    /// Ends the connection of a reader, by its number.
+    EndReader(u32),
+    /// Forgets the place of a reader, for which files are kept.
+    DropSlot(String),
+}
+
+/// What carries deeds out.
+pub trait Controls: Send + Sync {
+    /// Does it, on behalf of `by`, which may take a while. Says in words what has happened, or why nothing has.
+    ///
+    /// # Errors
+    /// When nothing has changed.
+    fn carry_out(&self, source: &str, deed: &Deed, by: &str) -> Result<String, String>;
+}
+
+impl Deed {
+    /// What a form or a link asks for; `None` for something else.
+    pub(crate) fn of(fields: &Fields) -> Option<Deed> {
+        Some(match fields.get("do")? {
+            "stop" => Deed::Stop,
+            "start" => Deed::Start,
+            "end" => Deed::EndReader(fields.get("reader")?.parse().ok()?),
+            "drop" => Deed::DropSlot(fields.get("slot").filter(|slot| !slot.is_empty())?.to_owned()),
+            _ => return None,
+        })
+    }
+
+    /// The same as fields, of a form or of a link.
+    pub(crate) fn fields(&self) -> Vec<(&'static str, String)> {
+        match self {
+            Deed::Stop => vec![("do", "stop".to_owned())],
+            Deed::Start => vec![("do", "start".to_owned())],
+            Deed::EndReader(id) => vec![("do", "end".to_owned()), ("reader", id.to_string())],
+            Deed::DropSlot(slot) => vec![("do", "drop".to_owned()), ("slot", slot.clone())],
+        }
+    }
+}
