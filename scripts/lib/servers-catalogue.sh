@@ -27,14 +27,10 @@ TABLE
 
 # One column of NAME's line: kind is 2, source 3, description 4.
 column() {
-    local fields
-    # Asked several times at each start: no program is started for it.
-    while IFS='|' read -ra fields; do
-        [[ ${fields[0]} == "$1" ]] || continue
-        printf '%s\n' "${fields[$2 - 1]}"
-        return
-    done < <(catalogue)
-    die "nothing is called $1 (scripts/${0##*/} list shows what there is)"
+    local field
+    field=$(catalogue | awk -F'|' -v name="$1" -v column="$2" '$1 == name { print $column }')
+    [[ -n $field ]] || die "nothing is called $1 (scripts/${0##*/} list shows what there is)"
+    printf '%s\n' "$field"
 }
 
 server_names() { catalogue | awk -F'|' '$2 == "mysql" || $2 == "mariadb" { print $1 }'; }

@@ -108,13 +108,12 @@ command_stop() {
 # Below 32768, where the kernel does not pick the ports of outgoing connections.
 reserve_port() {
     local dir=$1 port owner
-    [[ -d $CACHE/ports ]] || mkdir -p "$CACHE/ports"
+    mkdir -p "$CACHE/ports"
     (
         flock 9
         for ((tries = 0; tries < 200; tries++)); do
             port=$((20000 + RANDOM % 12000))
-            owner=
-            [[ ! -e $CACHE/ports/$port ]] || read -r owner <"$CACHE/ports/$port" || true
+            owner=$(cat "$CACHE/ports/$port" 2>/dev/null || true)
             [[ -z $owner || ! -e $owner ]] || continue
             ! (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || continue
             printf '%s\n' "$dir" >"$CACHE/ports/$port"
@@ -127,8 +126,7 @@ reserve_port() {
 
 socket_path() {
     local path=$1/mysqld.sock
-    local LC_ALL=C
-    if [[ ${#path} -gt $SOCKET_BYTES_MAX ]]; then
+    if [[ $(printf '%s' "$path" | wc -c) -gt $SOCKET_BYTES_MAX ]]; then
         path=$(TMPDIR='' mktemp -d -t binlogd-sock.XXXXXX)/mysqld.sock
     fi
     printf '%s\n' "$path"
@@ -154,14 +152,14 @@ copy_data() {
     cp -a --reflink=auto --sparse=always "$from" "$DIR/data"
     mkdir -p "$DIR/tmp"
     # A copy is another server: two with one UUID would throw each other off their source.
-    [[ ! -e $DIR/data/auto.cnf ]] || rm "$DIR/data/auto.cnf"
+    rm -f "$DIR/data/auto.cnf"
 }
 
 # A certificate authority and a server certificate with the names that clients verify: made once, as two keys take a third of
 # what a start takes, and the same for every server of this cache.
 copy_tls() {
     local made=$CACHE/tls
-    [[ -d $made ]] || (
+    (
         flock 9
         [[ -d $made ]] || make_tls "$made"
     ) 9>"$CACHE/tls.lock"
@@ -238,8 +236,7 @@ launch() {
     # A killed server leaves its lock behind, and MySQL takes its number for a running process while it is a zombie.
     rm -f "$SOCKET" "$SOCKET.lock" "$DIR/mysqld.pid"
     : >>"$DIR/error.log"
-    LOG_START=0
-    [[ ! -s $DIR/error.log ]] || LOG_START=$(stat -c %s "$DIR/error.log")
+    LOG_START=$(stat -c %s "$DIR/error.log")
     (
         # A pipe of the caller's that the server held open would keep the caller waiting for its end.
         close_inherited
@@ -251,7 +248,7 @@ launch() {
     describe "$pid" >"$DIR/server.env.new"
     mv "$DIR/server.env.new" "$DIR/server.env"
     wait_ready "$pid" || return 1
-    describe "$pid"
+    cat "$DIR/server.env"
 }
 
 close_inherited() {
@@ -326,21 +323,18 @@ write_wrappers() {
     else
         client+=(--ssl-mode=DISABLED --get-server-public-key)
     fi
-    # Each is there whole or not at all, for who runs it while the server is started again.
-    [[ -d $DIR/wrappers ]] || mkdir "$DIR/wrappers"
-    write_wrapper mysql "${CLIENT[@]}" "${client[@]}"
-    write_wrapper mysqlbinlog "${BINLOG[@]}" "${binlog[@]}"
+    write_wrapper "$DIR/mysql" "${CLIENT[@]}" "${client[@]}"
+    write_wrapper "$DIR/mysqlbinlog" "${BINLOG[@]}" "${binlog[@]}"
     # It takes the same words as the client.
-    write_wrapper mysqldump "${DUMP[@]}" "${client[@]}"
-    chmod +x "$DIR"/wrappers/*
-    mv "$DIR"/wrappers/* "$DIR"
+    write_wrapper "$DIR/mysqldump" "${DUMP[@]}" "${client[@]}"
 }
 
 write_wrapper() {
-    local name=$1 words
+    local path=$1
     shift
-    printf -v words ' %q' "$@"
-    printf '#!/usr/bin/env bash\nexec%s "$@"\n' "$words" >"$DIR/wrappers/$name"
+    printf '#!/usr/bin/env bash\nexec%s "$@"\n' "$(printf ' %q' "$@")" >"$path.new"
+    chmod +x "$path.new"
+    mv "$path.new" "$path"
 }
 
 describe() {
