@@ -217,11 +217,12 @@ fn ahead_of_a_copy_that_lags(name: &str) {
     wait_applied(&replica, || binlog_end(&source), &daemon);
     attach(&replica, serve_port(&daemon), By::Gtid, ("", 4));
     let sent_away = || daemon.log().matches("is to come again: binlogd is behind its").count();
-    wait_within(Duration::from_secs(120), "the replica was sent away, and is back", || {
+    // It is told so for 10 s after the connection was lost, not for ever; half of that has passed when it is sent away first.
+    wait_within(Duration::from_secs(120), "the replica was sent away", || {
         let status = replica_status(&replica);
         let io = status.iter().find(|(name, _)| name == "Replica_IO_Running" || name == "Slave_IO_Running");
         assert_ne!(io.expect("the receiver's state").1, "No", "{status:#?}\n{}", daemon.log());
-        sent_away() >= 2
+        sent_away() >= 1
     });
     proxy.move_to(address_of(&source));
     source.sql("INSERT INTO d.t (v) VALUES (3)");

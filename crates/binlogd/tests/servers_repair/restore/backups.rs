@@ -76,6 +76,15 @@ impl Shop {
     }
 }
 
+/// Says that it is over, when what it stands beside has failed, too: else the load would go on for ever.
+struct Over<'a>(&'a AtomicBool);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 /// Does something while a session inserts, changes and deletes rows, some of them before and some behind it.
 fn under_load<T>(source: &Server, work: impl FnOnce() -> T) -> T {
     let (is_over, done) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -97,6 +106,7 @@ fn under_load<T>(source: &Server, work: impl FnOnce() -> T) -> T {
                 done.fetch_add(1, Ordering::Relaxed);
             }
         });
+        let _over = Over(&is_over);
         let wait_for_more = || {
             let wanted = done.load(Ordering::Relaxed) + 20;
             wait_within(PATIENCE, "the load goes on", || done.load(Ordering::Relaxed) >= wanted);
@@ -104,7 +114,6 @@ fn under_load<T>(source: &Server, work: impl FnOnce() -> T) -> T {
         wait_for_more();
         let worked = work();
         wait_for_more();
-        is_over.store(true, Ordering::Relaxed);
         worked
     })
 }
@@ -233,6 +242,7 @@ fn mysql_8_0_31_after_mysqldump() {
 /// MariaDB: a dump that tells the server, one whose note is given by hand, and a copy of the folder.
 fn after_mariadb_tools(name: &str) {
     let tool = script().args(["mariadb-backup", name]).output().expect("scripts/servers runs");
+    assert!(tool.status.success(), "{}", String::from_utf8_lossy(&tool.stderr));
     let tool = String::from_utf8(tool.stdout).unwrap().trim().to_owned();
     let (shop, (with, noted, folder)) = Shop::new(name, |source| {
         let with = dump(source, "with.sql", &["--master-data=1", "--gtid"]);
