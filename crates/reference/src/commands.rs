@@ -10,7 +10,7 @@ use crate::markdown::{cell, code, head, plain};
 
 const ABOUT: &str = "\
 The verbs of `binlogd`, in the shortest form of each, and their arguments. `binlogd --help` and the man pages have the same, and explain each verb.
-Unless a verb says otherwise, the exit code is 0 when all is well, 1 when a problem was found, and 2 when the command line or the configuration is wrong.";
+The exit code is 2 when the command line or the configuration is wrong, and unless a verb says otherwise 0 when all is well, 1 when a problem was found.";
 
 /// The text of the page.
 pub(crate) fn page() -> String {
@@ -20,7 +20,7 @@ pub(crate) fn page() -> String {
     let mut rows = BTreeMap::new();
     visible(&command).for_each(|verb| count_rows(&mut rows, verb));
     keep_shared(&mut rows);
-    page.push_str("\n## Options of several verbs\n");
+    page.push_str("\n## Arguments of several verbs\n\nEach verb below names those that it shares.\n");
     table(&mut page, rows.keys());
     for verb in visible(&command) {
         verb_text(&mut page, verb, &rows);
@@ -28,7 +28,7 @@ pub(crate) fn page() -> String {
     page
 }
 
-/// An option that so many verbs have, in the same words, is explained once.
+/// An argument that so many verbs have, in the same words, is explained once.
 const SHARED: usize = 2;
 
 /// Leaves the rows that enough verbs have; of those with one spelling, the one that most have.
@@ -40,13 +40,16 @@ fn keep_shared(rows: &mut BTreeMap<String, usize>) {
         *best = (*verbs).max(*best);
     }
     rows.retain(|row, verbs| {
-        *verbs >= SHARED && most.remove(&spelled(row)).is_some_and(|best| best == *verbs)
+        // Of two that are had as often the first one is shared, and then no other of that spelling.
+        let spelling = spelled(row);
+        let is_shared = *verbs >= SHARED && most.get(&spelling) == Some(verbs);
+        is_shared && most.remove(&spelling).is_some()
     });
 }
 
 /// Counts the verbs that have an argument, by its row.
 fn count_rows(rows: &mut BTreeMap<String, usize>, verb: &Command) {
-    let own = verb.get_arguments().filter(|arg| is_shown(arg) && !is_of_key(arg) && !arg.is_positional());
+    let own = verb.get_arguments().filter(|arg| is_shown(arg) && !is_of_key(arg));
     own.for_each(|arg| *rows.entry(row(arg)).or_default() += 1);
     visible(verb).for_each(|inner| count_rows(rows, inner));
 }
@@ -95,9 +98,9 @@ fn verb_text(page: &mut String, verb: &Command, shared: &BTreeMap<String, usize>
     if !shared.is_empty() {
         let names: Vec<String> = shared
             .into_iter()
-            .map(|arg| code(&format!("--{}", arg.get_long().unwrap_or_default())))
+            .map(|arg| code(&arg.get_long().map_or_else(|| spelling(arg), |long| format!("--{long}"))))
             .collect();
-        let _ = write!(page, "\n[Shared](#options-of-several-verbs): {}.\n", names.join(", "));
+        let _ = write!(page, "\nShared: {}.\n", names.join(", "));
     }
     if !of_keys.is_empty() {
         page.push_str("\nIt takes the [flags of the keys](keys.md) of the configuration, too.\n");
@@ -105,6 +108,9 @@ fn verb_text(page: &mut String, verb: &Command, shared: &BTreeMap<String, usize>
     let after = verb.get_after_long_help().or(verb.get_after_help()).map(ToString::to_string);
     page.push_str(&closing(after.as_deref().unwrap_or_default()));
 }
+
+/// What the head of the page says of all verbs.
+const USUAL: &str = ", 2 the command line is wrong.";
 
 /// Of what stands behind the arguments in `--help`, the examples and the exit codes: the pages of the verbs explain the rest.
 fn closing(after: &str) -> String {
@@ -115,7 +121,8 @@ fn closing(after: &str) -> String {
         {
             let _ = write!(text, "\n```sh\n{}\n```\n", lines.join("\n"));
         } else if paragraph.starts_with("Exit codes: ") {
-            let _ = write!(text, "\n{}\n", plain(paragraph));
+            let codes = paragraph.strip_suffix(USUAL).map(|codes| format!("{codes}."));
+            let _ = write!(text, "\n{}\n", plain(codes.as_deref().unwrap_or(paragraph)));
         }
     }
     text
@@ -197,17 +204,17 @@ mod tests {
     #[test]
     fn examples_and_exit_codes_close_a_verb() {
         assert_eq!(super::closing(""), "");
-        let after =
-            "Explained elsewhere.\n\nbinlogd a b\n  binlogd c\n\nbinlogd may run.\n\nExit codes: 0 done.";
+        let after = "Explained elsewhere.\n\nbinlogd a b\n  binlogd c\n\nbinlogd may run.\n\nExit codes: 0 done, 2 the command line is wrong.";
         assert_eq!(super::closing(after), "\n```sh\nbinlogd a b\nbinlogd c\n```\n\nExit codes: 0 done.\n");
     }
 
     #[test]
     fn one_row_of_a_spelling_is_shared() {
         let row = |spelling: &str, meaning: &str| format!("| `{spelling}` | {meaning} |");
-        let rows = [(row("--a", "of two"), 2), (row("--a", "of three"), 3), (row("--b", "of one"), 1)];
-        let mut rows = rows.into_iter().collect();
+        let had = [("--a", "of more"), ("--a", "of two"), ("--b", "of one"), ("--c", "x"), ("--c", "y")];
+        let mut rows =
+            had.map(|(spelling, meaning)| row(spelling, meaning)).into_iter().zip([2, 3, 1, 2, 2]).collect();
         super::keep_shared(&mut rows);
-        assert_eq!(rows.into_keys().collect::<Vec<_>>(), [row("--a", "of three")]);
+        assert_eq!(rows.into_keys().collect::<Vec<_>>(), [row("--a", "of two"), row("--c", "x")]);
     }
 }
