@@ -1,9 +1,8 @@
 //! A reader that has more than the copy.
 
-use super::super::history::History;
-use super::{Dump, Failure};
+use super::{Dump, Failure, history};
 use crate::dump::packets::PacketOut;
-use crate::dump::refusal::{DumpError, ReadSoFar, Refusal, Words};
+use crate::dump::refusal::{ReadSoFar, Refusal, Words};
 use crate::dump::request::From;
 use crate::history::look::NoPlace;
 use crate::history::place;
@@ -53,10 +52,9 @@ impl Dump<'_> {
                 return Ok(None);
             };
             self.live = live;
-            let read = History::read(&*self.served.storage, &self.served.folder, &self.live);
-            self.history = read.map_err(|error| {
-                Failure::Failed(DumpError::File { path: self.served.folder.clone(), error })
-            })?;
+            let read = history(self.served, self.request, &self.live).map_err(Failure::Failed)?;
+            let Some(history) = read else { return Ok(None) };
+            self.history = history;
         }
     }
 

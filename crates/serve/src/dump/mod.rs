@@ -124,13 +124,8 @@ pub fn dump(
     progress: &ReaderProgress,
 ) -> Result<DumpEnd, DumpError> {
     let Some(live) = served.published.live() else { return Ok(DumpEnd::Moved) };
-    let history = match &request.timeline {
-        None => History::read(&*served.storage, &served.folder, &live).map(Some),
-        Some(name) => History::of_one(&*served.storage, &served.folder, name, &live),
-    };
-    let history = history.map_err(|error| DumpError::File { path: served.folder.clone(), error })?;
     // What was taken away since it was listed is asked for again.
-    let Some(history) = history else { return Ok(DumpEnd::Moved) };
+    let Some(history) = history(served, request, &live)? else { return Ok(DumpEnd::Moved) };
     let version = history.files().next_back().map_or("", |file| &history.timeline(file).server_version);
     let words = Words::of(version);
     let form = heartbeat_form(request, words, version);
@@ -177,6 +172,15 @@ pub fn dump(
     };
     dump.packets.flush(out).map_err(DumpError::Reader)?;
     ended
+}
+
+/// The files that this reader may have; `None` where there is no timeline as it names one.
+fn history(served: &Served, request: &DumpRequest, live: &Live) -> Result<Option<History>, DumpError> {
+    let history = match &request.timeline {
+        None => History::read(&*served.storage, &served.folder, live).map(Some),
+        Some(name) => History::of_one(&*served.storage, &served.folder, name, live),
+    };
+    history.map_err(|error| DumpError::File { path: served.folder.clone(), error })
 }
 
 /// Whether the reader says that it has everything that it does not ask for. With the beginning of a file it may be new.

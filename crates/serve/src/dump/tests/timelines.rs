@@ -94,6 +94,35 @@ fn one_timeline_alone_is_sent_as_it_stands() {
     assert_eq!(early.ended.unwrap(), DumpEnd::Moved);
 }
 
+/// Waits for nothing.
+struct NoPause;
+
+impl Waits for NoPause {
+    fn pause(&self, _: Duration) {}
+}
+
+/// A binlogd that has more of a timeline than there is. The older one has a file of the name that it asks for, of another server.
+#[test]
+fn who_is_ahead_of_one_timeline_is_not_given_files_of_another() {
+    let mut copy = Copy::with(&[
+        ("b.000001", file("", "a1 a2", Some("b.000002"))),
+        ("b.000002", file("a:1-2", "a3 a4", None)),
+    ]);
+    copy.timeline(
+        later(Reason::SourceChanged, OTHER, "a:1-4", ""),
+        &[("b.000001", file("a:1-4", "o1", Some("b.000002")))],
+    );
+    let served = Served { waits: Arc::new(NoPause), ..copy.served() };
+    for timeline in [copy.timelines[1].file_name().unwrap().to_str().unwrap(), ""] {
+        let request = DumpRequest { timeline: Some(timeline.to_owned()), ..request(at("b.000002", 4)) };
+        let reader = Reader::default();
+        let ended = dump(&served, &request, &mut &reader, &ReaderProgress::default());
+        let got = reader.got(ended);
+        assert_eq!(got.shown(), "", "of the other server");
+        assert!(got.refused().starts_with("Could not find first log"), "{got:?}");
+    }
+}
+
 #[test]
 fn a_server_that_lost_its_tail_goes_on_in_its_own_file() {
     let mut copy = Copy::with(&[
