@@ -20,6 +20,8 @@ pub struct SourceFacts {
     pub server_uuid: Option<String>,
     /// `server_id` of the source.
     pub server_id: Option<u32>,
+    /// Where the source is a binlogd: its name for the timeline that this session receives.
+    pub timeline_above: Option<String>,
     /// Folder name of the timeline being written.
     pub timeline: Option<String>,
     /// The operator wants semi-sync (`semi_sync`).
@@ -101,6 +103,8 @@ pub struct Watched {
     pub server_uuid: Option<String>,
     /// `server_id`.
     pub server_id: Option<u32>,
+    /// Where it is a binlogd: its name for the timeline that the session receives.
+    pub timeline_above: Option<String>,
     /// When the session began to receive: what tells it from another one with the same server.
     pub since: Option<Timestamp>,
 }

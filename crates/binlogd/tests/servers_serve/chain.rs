@@ -119,6 +119,13 @@ fn oldest_for_an_older_version(link: &Link) -> u32 {
     }
 }
 
+/// What its log says of each dump that another binlogd was sent.
+fn read_by_binlogd(link: &Link) -> impl Iterator<Item = String> {
+    let log = link.daemon.log();
+    let is_it = |line: &&str| line.contains("a reader reads from") && line.contains("program=\"binlogd\"");
+    log.lines().filter(is_it).map(str::to_owned).collect::<Vec<_>>().into_iter()
+}
+
 fn receives_from(source: &Value, server: &Server) -> bool {
     source["state"] == "receiving" && source["host"] == format!("127.0.0.1:{}", server.port())
 }
@@ -377,7 +384,11 @@ fn who_is_back_above_behind_a_look_is_acknowledged() {
     second.daemon.wait_caught_up(&older);
     leads_to(&newer);
     second.daemon.wait_caught_up(&newer);
+    // From here on only the watch asks: where nothing arrives, for the end.
+    let before = read_by_binlogd(&first).count();
     assert_mirrors(&first, &second);
+    wait_within(PATIENCE, "the watch asks", || read_by_binlogd(&first).count() > before);
+    assert!(read_by_binlogd(&first).all(|line| line.contains("timeline=\"0")), "{}", first.daemon.log());
 }
 
 fn goes_on(name: &str) {

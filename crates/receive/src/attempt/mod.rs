@@ -339,6 +339,8 @@ impl Attempt<'_> {
                 let reason = monitor.facts().lost_in_words();
                 tracing::error!(source = config.name, host = %self.host, "acknowledgements are withheld: {reason}");
             }
+            let above = self.left.timeline_above.borrow().as_ref().map(|above| above.name.clone());
+            monitor.update_facts(|facts| facts.timeline_above = above);
             monitor.semi_sync_begins(status, offered && semi_sync, withheld);
             monitor.set_state(if withheld { SourceState::Withholding } else { SourceState::Receiving });
         };

@@ -195,18 +195,17 @@ impl LeftBehind {
     }
 }
 
-/// Asks the source for the place that was reached.
+/// Asks the source for the place that was reached, of the timeline that the connection has chosen where it is a binlogd.
 pub(crate) fn ask(
     mut connection: Connection,
+    at: Position,
     monitor: &SourceMonitor,
     clock: &dyn Clock,
     timeout: Duration,
 ) -> Result<Link, WireError> {
-    let nothing = Ok(Link::GoesOn { more: false });
-    let Some(at) = monitor.positions().received else { return nothing };
     // A place past 4 GiB cannot be asked for without all before it.
     if u32::try_from(at.offset).is_err() {
-        return nothing;
+        return Ok(Link::GoesOn { more: false });
     }
     let source = SourceIdentity::ask(&mut connection)?;
     ask_for_events_as_they_are(&mut connection, &source)?;

@@ -22,6 +22,7 @@ use crate::watch::rival::{rival, rival_beside};
 use config::SourceConfig;
 use jiff::Timestamp;
 use source::clock::Clock;
+use source::negotiate::choose_timeline;
 use source::stop::StopSignal;
 use status::{SourceMonitor, Watched};
 use std::io;
@@ -301,12 +302,16 @@ impl Watch {
         if commits.waiting == 0 {
             self.monitor.semi_sync_waits_in_vain(None);
         }
-        if !self.left_behind.is_suspicious(received, bytes, commits, self.clock.now()) {
+        if !self.left_behind.is_suspicious(received.clone(), bytes, commits, self.clock.now()) {
             return;
         }
+        let Some(at) = received else { return };
         let found = self.connect(watched).and_then(|mut connection| {
             check_server(&mut connection, watched)?;
-            left_behind::ask(connection, &self.monitor, &*self.clock, LOOK_MAX)
+            if let Some(timeline) = &watched.timeline_above {
+                choose_timeline(&mut connection, timeline)?;
+            }
+            left_behind::ask(connection, at, &self.monitor, &*self.clock, LOOK_MAX)
         });
         // The server's own words are an answer.
         let in_vain = match &found {

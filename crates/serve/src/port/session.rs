@@ -428,6 +428,7 @@ impl Session<'_> {
             user = reader.user,
             program = reader.program,
             source = self.name,
+            timeline = request.timeline,
             "a reader reads from {}",
             dump_request::in_words(&request)
         );

@@ -323,8 +323,13 @@ impl SourceMonitor {
         let session = lock(&self.session);
         let facts = &session.facts;
         let host = facts.host.clone().filter(|_| session.state.is_session())?;
-        let (server_uuid, server_id) = (facts.server_uuid.clone(), facts.server_id);
-        Some(Watched { host, server_uuid, server_id, since: facts.connected_since })
+        Some(Watched {
+            host,
+            server_uuid: facts.server_uuid.clone(),
+            server_id: facts.server_id,
+            timeline_above: facts.timeline_above.clone(),
+            since: facts.connected_since,
+        })
     }
 
     /// What is known of the source now.
