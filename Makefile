@@ -40,7 +40,7 @@ TEST_DEMO := DEMO_BINLOGD=$${CARGO_TARGET_DIR:-target}/debug/binlogd DEMO_SECOND
 # The tests with servers wait more than they compute: all else runs beside them.
 test: fetch ## all tests, on real servers, and the demo's check of itself
 	cargo test --workspace --locked --no-run
-	@scripts/beside scripts/test-servers $$'$(TEST_OTHERS)\n$(CARGO_TEST) --doc' '$(TEST_DEMO)'
+	@scripts/lib/beside scripts/test-servers $$'$(TEST_OTHERS)\n$(CARGO_TEST) --doc' '$(TEST_DEMO)'
 
 QUICK_SEEDS ?= 300
 test-quick: ## the tests that need no server, under a minute after building; QUICK_SEEDS (300) simulated histories
@@ -110,7 +110,7 @@ LAB_STUDIES ?= all
 LAB_DB ?= target/lab-$(LAB_PROFILE).sqlite
 # How the lab itself is built; what it measures is a release build always. Empty where it is built for tests anyway.
 LAB_BUILD ?= --release
-lab: ## run the five studies of docs/lab.md as LAB_PROFILE (smoke), and report into target/lab-report
+lab: ## run the five studies of docs/measured/lab.md as LAB_PROFILE (smoke), and report into target/lab-report
 	@scripts/servers fetch all
 	@scripts/servers sysbench >/dev/null
 	cargo build --release --locked --bin binlogd

@@ -75,10 +75,10 @@ cross_headers() {
     [[ ! -d $HEADERS ]] || return 0
     mkdir -p "$TOOLS"
     (
-        # shellcheck source=servers-catalogue.sh
-        source "$SCRIPTS/lib/servers-catalogue.sh"
-        # shellcheck source=servers-fetch.sh
-        source "$SCRIPTS/lib/servers-fetch.sh"
+        # shellcheck source=lib/servers/catalogue.sh
+        source "$SCRIPTS/lib/servers/catalogue.sh"
+        # shellcheck source=lib/servers/fetch.sh
+        source "$SCRIPTS/lib/servers/fetch.sh"
         work=$(mktemp -d)
         trap 'rm -rf "$work"' EXIT
         private_apt "$work/apt" bookworm arm64

@@ -93,7 +93,7 @@ upgrade_under_load() {
     create_tables
     sysbench=$("$SCRIPTS/servers" sysbench) || die 'sysbench could not be fetched'
     step "loading $SOURCE_TITLE: $THREADS clients for $LOAD_SECONDS s, and the upgrade in the middle"
-    "$sysbench" "$SCRIPTS/lib/demo.lua" --mysql-host=127.0.0.1 "--mysql-port=$PORT" --mysql-user=root --mysql-db=demo \
+    "$sysbench" "$SCRIPTS/lib/demo/load.lua" --mysql-host=127.0.0.1 "--mysql-port=$PORT" --mysql-user=root --mysql-db=demo \
         "--threads=$THREADS" "--time=$LOAD_SECONDS" --events=0 --report-interval=1 "--ledger-dir=$DEMO/ledger" run \
         >"$DEMO/log/sysbench" 2>&1 </dev/null &
     LOAD_PID=$!

@@ -71,7 +71,7 @@ stage_reference() {
 stage_pages() {
     local doc=$1 folder
     put README.md "$doc/README.md"
-    for page in docs/*.md docs/reference/*.md; do put "$page" "$doc/$page"; done
+    for page in docs/*.md docs/*/*.md; do put "$page" "$doc/$page"; done
     # For Prometheus and Grafana, where the sources have them; the tests of the rules are of no use elsewhere.
     for folder in prometheus grafana; do
         [[ -d packaging/$folder ]] || continue

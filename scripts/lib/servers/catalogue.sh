@@ -111,7 +111,7 @@ load_server() {
         find_server "$name" "$home"
         return
     fi
-    read -r sum _ < <({ printf '%s\n' "$home"; cat "$SCRIPTS/lib/servers-catalogue.sh"; } | cksum)
+    read -r sum _ < <({ printf '%s\n' "$home"; cat "$SCRIPTS/lib/servers/catalogue.sh"; } | cksum)
     found=$home/found-$EUID-$sum
     if [[ ! -f $found ]]; then
         find_server "$name" "$home"

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Programs in Go and in JavaScript, in the cache that servers-fetch.sh keeps, and the wrappers that programs are run by.
+# Programs in Go and in JavaScript, in the cache that servers/fetch.sh keeps, and the wrappers that programs are run by.
 
 stores_fetch() {
     local names=("$@") name program
@@ -53,7 +53,7 @@ write_versitygw_wrapper() { ln -s root/versitygw "$1/versitygw"; }
 
 # fetch_npm WORK ROOT FOLDER: exactly what the lock file pins, by its checksums; nothing that packages want to run.
 fetch_npm() {
-    local work=$1 root=$2 folder=$SCRIPTS/lib/$3
+    local work=$1 root=$2 folder=$SCRIPTS/lib/stores/$3
     need node nodejs
     need npm
     say "downloading what $3 needs"

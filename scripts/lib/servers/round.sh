@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# servers-round.sh SERVERS NAME: start, write, read the binlog, kill, recover, stop; prints one line, ok or failed.
+# round.sh SERVERS NAME: start, write, read the binlog, kill, recover, stop; prints one line, ok or failed.
 # shellcheck disable=SC2153 # The names in upper case are what start printed.
 set -euo pipefail
 

@@ -10,7 +10,7 @@ command_selftest() {
         if ! "$SCRIPTS/servers" fetch "$name"; then
             printf 'failed  %-14s at: fetch\n' "$name"
             failed=$((failed + 1))
-        elif ! bash "$SCRIPTS/lib/servers-round.sh" "$SCRIPTS/servers" "$name"; then
+        elif ! bash "$SCRIPTS/lib/servers/round.sh" "$SCRIPTS/servers" "$name"; then
             failed=$((failed + 1))
         fi
     done

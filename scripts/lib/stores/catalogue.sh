@@ -3,9 +3,9 @@
 # What there is, and where it comes from: in place of the servers' table.
 
 # Name, kind, source, description and programs, of which the first is what the name means. A source is deb, as in
-# servers-catalogue.sh, or one of
+# servers/catalogue.sh, or one of
 #   go MODULE VERSION SUM PACKAGE    a module with its checksum; its go.sum has those of all that it needs
-#   npm FOLDER                       what the package-lock.json in that folder of lib pins, with checksums
+#   npm FOLDER                       what the package-lock.json in that folder beside this file pins, with checksums
 catalogue() {
     cat <<'TABLE'
 versitygw|tool|go github.com/versity/versitygw v1.8.0 h1:au+wI+aybno/STsQiSm35Uu6Q6iK5MWReQxgO6SEMFc= ./cmd/versitygw|versitygw 1.8.0, which speaks S3 and keeps objects as files (Go)|versitygw
@@ -22,7 +22,7 @@ TABLE
 home_of() {
     local name=$1 source files=()
     source=$(column "$name" 3)
-    [[ $source != npm* ]] || files=("$SCRIPTS/lib/${source#npm }"/*)
+    [[ $source != npm* ]] || files=("$SCRIPTS/lib/stores/${source#npm }"/*)
     printf '%s/%s-%s\n' "$CACHE" "$name" "$(cat - "${files[@]}" <<<"$source" | cksum | cut -d' ' -f1)"
 }
 

@@ -10,7 +10,7 @@ start_load() {
     local sysbench
     sysbench=$("$SCRIPTS/servers" sysbench) || die "sysbench could not be fetched"
     # No end of its own: the death of the source ends it.
-    "$sysbench" "$SCRIPTS/lib/demo.lua" --mysql-host=127.0.0.1 "--mysql-port=$PORT" --mysql-user=root --mysql-db=demo \
+    "$sysbench" "$SCRIPTS/lib/demo/load.lua" --mysql-host=127.0.0.1 "--mysql-port=$PORT" --mysql-user=root --mysql-db=demo \
         "--threads=$THREADS" --time=0 --events=0 "--ledger-dir=$DEMO/ledger" run >"$DEMO/log/sysbench.log" 2>&1 </dev/null &
     LOAD_PID=$!
     LOAD_STARTED_US=$(now_us)

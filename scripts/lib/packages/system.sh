@@ -17,8 +17,8 @@ fetch_debian() {
     need flock util-linux
     mkdir -p "$(dirname "$DEBIAN_CACHE")"
     (
-        # shellcheck source=servers-fetch.sh
-        source "$SCRIPTS/lib/servers-fetch.sh"
+        # shellcheck source=lib/servers/fetch.sh
+        source "$SCRIPTS/lib/servers/fetch.sh"
         flock 9
         [[ ! -d $DEBIAN_CACHE ]] || exit 0
         say "making a clean Debian $DEBIAN_SUITE in $DEBIAN_CACHE"
