@@ -1,28 +1,23 @@
 //! Real servers for integration tests, started by the project's `scripts/servers`.
-#![allow(dead_code, unreachable_pub, reason = "each test file uses its own part of this module")]
+#![allow(
+    dead_code,
+    unused_imports,
+    unreachable_pub,
+    reason = "each test file uses its own part of this module"
+)]
 
-pub mod alert;
-pub mod archive;
-pub mod compare;
-pub mod daemon;
-pub mod doctor;
-pub mod fork_scene;
-pub mod forward;
-pub mod injection;
-pub mod ledger;
-pub mod metrics;
-pub mod pair;
-pub mod proxy;
-pub mod readers;
-pub mod rules;
-pub mod semi_sync;
+pub mod copy;
+pub mod faults;
+pub mod network;
+pub mod program;
+pub mod sides;
 pub mod skip;
-pub mod strace;
-pub mod tap;
-pub mod torn;
-pub mod verbs;
-pub mod volume;
-pub mod workload;
+
+pub use copy::{archive, compare, ledger};
+pub use faults::{injection, strace, torn, volume};
+pub use network::{forward, proxy, tap};
+pub use program::{alert, daemon, doctor, metrics, rules, verbs};
+pub use sides::{fork_scene, pair, readers, semi_sync, workload};
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -36,7 +36,7 @@ const NEVER: Duration = Duration::from_secs(3_600);
 const BEGINNING_MAX: usize = 1_000;
 /// So many failures of the server in a row: what tests left behind makes it unusable.
 const UNUSABLE: u32 = 3;
-/// Of the first event's flags: see `common/compare.rs`.
+/// Of the first event's flags: see `common/copy/compare.rs`.
 const FLAGS_AT: usize = 4 + 17;
 const IN_USE: u8 = 0x01;
 /// How a file begins that the source encrypts; what it sends is in clear, so the two cannot be compared.

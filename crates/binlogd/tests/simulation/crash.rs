@@ -6,10 +6,10 @@
 //! everything in it that was acknowledged. Power failures inside that recovery are tried too, and so are crashes of the
 //! process alone, after which the copy is received to its end before the power fails.
 
+use crate::disk::fate::Fate;
+use crate::disk::image::{Image, Operation, Tree};
 use crate::disk::{Disk, Kind, Verdict};
-use crate::fate::Fate;
 use crate::history::{History, every_kind, large_events};
-use crate::image::{Image, Operation, Tree};
 use crate::receiver::{FOLDER, SOURCE, config, data_dir, process, with_journal};
 use crate::source::Source;
 use crate::world::{Environment, Scene, World};

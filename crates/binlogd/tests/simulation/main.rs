@@ -2,9 +2,9 @@
 //!
 //! | file | noun |
 //! |---|---|
-//! | `image.rs` | what a disk is sure to hold, what it may hold, and what the page cache shows |
-//! | `fate.rs` | what a power failure leaves |
-//! | `disk.rs`, `disk_file.rs` | the storage double |
+//! | `disk/mod.rs`, `disk/file.rs` | the storage double |
+//! | `disk/image.rs` | what a disk is sure to hold, what it may hold, and what the page cache shows |
+//! | `disk/fate.rs` | what a power failure leaves |
 //! | `source.rs` | a source as a state machine over bytes |
 //! | `world.rs` | network, clock, and the rest of the world |
 //! | `history.rs` | scripted binary logs whose boundaries are known |
@@ -13,9 +13,9 @@
 //! | `receiver.rs` | the product over the doubles |
 //! | `crash.rs` | the test of every crash |
 //! | `stall.rs` | the test of every moment in which a disk hangs while the source's logs are reset |
-//! | `turns.rs` | whose turn it is, of several binlogds |
-//! | `port.rs`, `follower.rs` | a binlogd's port for readers; a binlogd that reads from another one |
-//! | `chain.rs` | the simulation of a chain of binlogds |
+//! | `chain/mod.rs` | the simulation of a chain of binlogds |
+//! | `chain/turns.rs` | whose turn it is, of several binlogds |
+//! | `chain/port.rs`, `chain/follower.rs` | a binlogd's port for readers; a binlogd that reads from another one |
 //! | `cluster.rs` | what goes wrong among several servers |
 //! | `turmoil.rs`, `simulate.rs` | what goes wrong at random, and the simulation of it |
 #![allow(unreachable_pub, missing_docs, reason = "the modules are for the tests beside them")]
@@ -24,18 +24,12 @@ mod chain;
 mod cluster;
 mod crash;
 mod disk;
-mod disk_file;
-mod fate;
-mod follower;
 mod history;
-mod image;
 mod peer;
-mod port;
 mod reader;
 mod receiver;
 mod simulate;
 mod source;
 mod stall;
 mod turmoil;
-mod turns;
 mod world;

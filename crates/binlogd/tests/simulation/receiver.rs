@@ -1,7 +1,7 @@
 //! The product, as the tests run it: the whole upstream side over the doubles.
 
 use crate::disk::Disk;
-use crate::image::Tree;
+use crate::disk::image::Tree;
 use crate::world::{Way, World, host_name};
 use binlog::journal::JOURNAL_FILE;
 use binlog::journal::record::first_block;

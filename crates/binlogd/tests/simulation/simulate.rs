@@ -4,17 +4,17 @@
 //! network and a disk that fail. After each process what the disk holds is opened by the next one and compared with all
 //! that the source has ever been. In the end nothing fails any more, and the copy must be whole again.
 
+use crate::chain::port::{Port, Serving};
+use crate::chain::turns::Turns;
 use crate::cluster::{apart, options};
 use crate::disk::Disk;
-use crate::fate::Fate;
+use crate::disk::fate::Fate;
+use crate::disk::image::Tree;
 use crate::history::History;
-use crate::image::Tree;
 use crate::peer::{OtherBinlogd, PEER_NAME};
-use crate::port::{Port, Serving};
 use crate::receiver::{FOLDER, config, process, with_journal};
 use crate::source::Source;
 use crate::turmoil::{Past, Turmoil, Weather, judge};
-use crate::turns::Turns;
 use crate::world::{BEGINNING, Scene, World, host_name};
 use binlog::folder::timelines;
 use binlog::purge::plan::{Plan, Rules, Wanted};

@@ -3,11 +3,11 @@
 //! Time passes only when the receiver waits, and the rest of the world acts only when the receiver reads. So one seed gives
 //! one history.
 
+use crate::chain::turns::Turns;
 use crate::disk::Disk;
 use crate::peer::{OtherBinlogd, PEER, PEER_NAME};
 use crate::reader::Reader;
 use crate::source::Source;
-use crate::turns::Turns;
 use binlog::testing::Random;
 use jiff::Timestamp;
 use scripted_source::{Heard, Peer, Place};

@@ -1,7 +1,7 @@
 //! The metrics of a daemon, as two kinds of readers ask for them.
 
-use super::daemon::Daemon;
-use super::workspace;
+use crate::common::daemon::Daemon;
+use crate::common::workspace;
 use std::io::Write;
 use std::process::{Command, Stdio};
 

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use codec::event::{EventHeader, EventType, HEADER_LEN};
 
-use super::Server;
-use super::daemon::Daemon;
+use crate::common::Server;
+use crate::common::daemon::Daemon;
 
 /// Where the low byte of the flags stands in a file's first event, its format description: after 4 bytes of magic.
 const FLAGS_AT: usize = 4 + 17;

@@ -1,6 +1,6 @@
 //! The binary, run as an operator runs a verb of it.
 
-use super::skip::skip;
+use crate::common::skip::skip;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

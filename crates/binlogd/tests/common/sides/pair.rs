@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::Server;
+use crate::common::Server;
 use codec::ServerKind;
 
 /// Longest wait for a replica.

@@ -14,8 +14,8 @@ use binlog::storage::posix::PosixStorage;
 use binlog::timeline::files::binlog_files;
 use wire::{ConnectOptions, Connection, TlsMode, WireError};
 
-use super::daemon::Daemon;
-use super::{Server, connect_options};
+use crate::common::daemon::Daemon;
+use crate::common::{Server, connect_options};
 use codec::event::{BINLOG_MAGIC, EventHeader};
 
 /// Longest that one statement may take, including the time in which binlogd is down.

@@ -1,9 +1,9 @@
 //! Readers of binlogd: replicas that are pointed at it, and the address at which it serves.
 
-use super::Server;
-use super::daemon::Daemon;
-use super::skip::skip_what_cannot_be_fetched;
-use super::wait_within;
+use crate::common::Server;
+use crate::common::daemon::Daemon;
+use crate::common::skip::skip_what_cannot_be_fetched;
+use crate::common::wait_within;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -177,7 +177,7 @@ pub fn client_command(server: &Server, program: &str, port: u16, arguments: &[&s
 
 /// The log reader of that name below tests/clients, which is fetched and built first; `None`, and said, where it cannot be had.
 pub fn foreign_reader(name: &str) -> Option<PathBuf> {
-    let output = super::script().args(["client", name]).output().expect("scripts/servers runs");
+    let output = crate::common::script().args(["client", name]).output().expect("scripts/servers runs");
     if !output.status.success() {
         skip_what_cannot_be_fetched(&format!(
             "the log reader in {name}: {}",

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-use super::Server;
+use crate::common::Server;
 
 /// Longest time from the start of the process to its first answer over HTTP.
 const START_MAX: Duration = Duration::from_secs(30);
@@ -140,7 +140,7 @@ impl Daemon {
         let count = || self.log().matches("configuration reloaded").count();
         let before = count();
         self.signal(Signal::HUP);
-        super::wait_within(START_MAX, "the configuration is reloaded", || count() > before);
+        crate::common::wait_within(START_MAX, "the configuration is reloaded", || count() > before);
     }
 
     /// Starts it again on the same data folder after [`Daemon::terminate`] or [`Daemon::kill`]. The log goes on in the

@@ -1,6 +1,6 @@
 //! What a power failure leaves of what no sync has covered.
 
-use crate::image::{
+use crate::disk::image::{
     Change, FileImage, FolderImage, Image, Inode, Node, PAGE, ROOT, Tree, apply_change, apply_name, parts,
     write,
 };

@@ -2,9 +2,9 @@
 //!
 //! The commands of a session are told apart here, as `serve/port/session.rs` does; what stands behind each is the product's.
 
+use crate::chain::turns::{FOR_EVER, Turns};
 use crate::disk::Disk;
 use crate::receiver::{FOLDER, SOURCE};
-use crate::turns::{FOR_EVER, Turns};
 use crate::world::BEGINNING;
 use binlog::scan::scan_file;
 use binlog::storage::Storage;

@@ -2,8 +2,12 @@
 //!
 //! What the page cache shows, and what would be found after a power failure, is the [`Image`].
 
-use crate::disk_file::{DiskFile, LaterSync};
-use crate::image::{Image, Inode, Node, Operation, Tree};
+pub mod fate;
+pub mod file;
+pub mod image;
+
+use crate::disk::file::{DiskFile, LaterSync};
+use crate::disk::image::{Image, Inode, Node, Operation, Tree};
 use binlog::storage::lock::{HeldLock, Lock};
 use binlog::storage::{self, BackgroundSync, Entry, Found, ReadFile, Storage, StorageFile};
 use binlog::testing::Random;

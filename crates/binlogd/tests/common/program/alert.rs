@@ -30,7 +30,7 @@ impl Scrape {
 /// What the packaged alert of this name asks, word for word.
 #[track_caller]
 pub fn alert(name: &str) -> String {
-    let rules = super::rules::rules(&super::workspace());
+    let rules = crate::common::rules::rules(&crate::common::workspace());
     let rule = rules.into_iter().find(|rule| rule.name == name);
     rule.unwrap_or_else(|| panic!("no alert {name}")).expr
 }

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
-use super::Server;
-use super::daemon::{Daemon, url};
+use crate::common::Server;
+use crate::common::daemon::{Daemon, url};
 
 pub const PATIENCE: Duration = Duration::from_secs(60);
 pub const FLAGS: [&str; 6] = ["--heartbeat-period", "1s", "--net-read-timeout", "3s", "--backoff-max", "1s"];

@@ -10,8 +10,8 @@ use codec::event::boundary::BoundaryTracker;
 use codec::event::{BINLOG_MAGIC, ChecksumAlgorithm, EventHeader, EventType, FormatDescription};
 use codec::gtid::{GtidState, TransactionId};
 
-use super::Server;
-use super::daemon::Daemon;
+use crate::common::Server;
+use crate::common::daemon::Daemon;
 
 /// Longest wait for a file that is about to be there.
 const APPEARS_MAX: Duration = Duration::from_secs(40);

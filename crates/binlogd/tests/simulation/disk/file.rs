@@ -1,7 +1,7 @@
 //! An open file of the storage double, and its background sync.
 
+use crate::disk::image::{Inode, Node, Operation};
 use crate::disk::{Disk, Kind, Verdict};
-use crate::image::{Inode, Node, Operation};
 use binlog::storage::{BackgroundSync, ReadAt, ReadFile, StorageFile, Synced};
 use std::io::{self, IoSlice};
 use std::path::Path;

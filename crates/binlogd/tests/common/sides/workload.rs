@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::Server;
+use crate::common::Server;
 
 /// What a server allows.
 #[derive(Debug, Clone, Copy)]

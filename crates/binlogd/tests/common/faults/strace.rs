@@ -20,12 +20,12 @@ const END_MAX: Duration = Duration::from_secs(30);
 #[track_caller]
 pub fn find() -> Option<PathBuf> {
     if std::env::var_os("BINLOGD_WITHOUT_STRACE").is_some() {
-        super::skip::skip(
+        crate::common::skip::skip(
             "BINLOGD_WITHOUT_STRACE is set, and that a sync comes before each acknowledgement is not shown",
         );
         return None;
     }
-    let output = Command::new(super::workspace().join("scripts/servers"))
+    let output = Command::new(crate::common::workspace().join("scripts/servers"))
         .arg("strace")
         .output()
         .expect("the script runs");

@@ -2,13 +2,17 @@
 //! and its connections fail; it cannot read a timeline now and then, or does not know what its archive has. In the end B and C hold
 //! what A holds, timeline by timeline and byte by byte.
 
+pub mod follower;
+pub mod port;
+pub mod turns;
+
+use crate::chain::follower::{Chain, Follower, Stage, held_gtids};
+use crate::chain::port::{Doubts, Port};
+use crate::chain::turns::{FOR_EVER, Turns};
 use crate::disk::Disk;
-use crate::fate::Fate;
-use crate::follower::{Chain, Follower, Stage, held_gtids};
-use crate::port::{Doubts, Port};
+use crate::disk::fate::Fate;
 use crate::receiver::FOLDER;
 use crate::simulate::{HeldFile, Replay, Simulation, ends_of, held_files, run_seeds};
-use crate::turns::{FOR_EVER, Turns};
 use binlog::folder::timelines;
 use binlog::storage::ReadAt;
 use binlog::testing::Random;

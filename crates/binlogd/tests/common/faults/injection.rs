@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use super::daemon::{Daemon, wait_child};
+use crate::common::daemon::{Daemon, wait_child};
 
 /// Longest time for strace to attach to all threads, or to let them go.
 const ATTACH_MAX: Duration = Duration::from_secs(30);

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use rustix::fs::FallocateFlags;
 use rustix::io::Errno;
 
-use super::skip::skip;
-use super::wait_within;
+use crate::common::skip::skip;
+use crate::common::wait_within;
 
 /// Longest time until a volume is filled to the byte while somebody writes to it.
 const FILL_MAX: Duration = Duration::from_secs(30);

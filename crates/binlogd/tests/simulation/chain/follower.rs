@@ -1,14 +1,14 @@
 //! A binlogd that reads from another one: the product over a disk of its own and a pipe to the other one's port.
 
+use crate::chain::port::{PASSWORD, Pipe, Port, Serving};
+use crate::chain::turns::{FOR_EVER, Turns};
+use crate::disk::fate::Fate;
+use crate::disk::image::Tree;
 use crate::disk::{Disk, Judge, Verdict};
-use crate::fate::Fate;
 use crate::history::History;
-use crate::image::Tree;
-use crate::port::{PASSWORD, Pipe, Port, Serving};
 use crate::receiver::{SOURCE, config, data_dir};
 use crate::simulate::{compare_files, held_files};
 use crate::turmoil::{Past, Weather, judge};
-use crate::turns::{FOR_EVER, Turns};
 use crate::world::{BEGINNING, World};
 use binlog::testing::Random;
 use codec::gtid::GtidSet;

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use socket2::SockRef;
 
-use super::Server;
+use crate::common::Server;
 
 /// Bytes that are read at once. What has been read is held back, cut or slowed like everything else.
 const CHUNK_BYTES: usize = 16 << 10;
