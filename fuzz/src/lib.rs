@@ -1,7 +1,7 @@
 //! The bodies of the fuzz targets, one module each.
 //!
 //! They stand in a library so that `cargo test` replays the committed seeds and regressions on a stable toolchain, and
-//! so that a finding can be stepped through in a debugger. `docs/fuzzing.md` says what each target holds true.
+//! so that a finding can be stepped through in a debugger. `docs/internals/fuzzing.md` says what each target holds true.
 //!
 //! A target that needs structure (checksums that are right, lengths that fit) reads a small script from the fuzzer's
 //! bytes through [`input::Input`], which never runs out: every byte string is a valid script.

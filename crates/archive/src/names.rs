@@ -1,4 +1,4 @@
-//! The names of objects. docs/archive.md has them as a table.
+//! The names of objects. docs/archive/archive.md has them as a table.
 //!
 //! ```text
 //! <source>/commits/<seq>.json                                  one change, written once

@@ -3,7 +3,7 @@
 //! glibc gives a block that is large enough to a mapping of its own, and the mapping goes when the block is freed. But each such
 //! block that is freed raises the limit to its own size, up to 32 MiB: from then on large blocks come from arenas, of which each
 //! thread may have its own, and what is freed in the middle of an arena stays with the process. A daemon that makes segments of
-//! 4 MiB on several threads keeps three times the memory that it ever uses at once (docs/benchmarks.md).
+//! 4 MiB on several threads keeps three times the memory that it ever uses at once (docs/measured/benchmarks.md).
 //!
 //! Source of the facts: mallopt(3), `M_MMAP_THRESHOLD`.
 

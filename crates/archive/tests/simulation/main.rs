@@ -1,4 +1,4 @@
-//! The archive of one source, kept by several writers at once over a store that fails: docs/simulation.md.
+//! The archive of one source, kept by several writers at once over a store that fails: docs/internals/simulation.md.
 #![expect(unreachable_pub, reason = "modules of a test")]
 
 mod ledger;

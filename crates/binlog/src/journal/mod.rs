@@ -4,7 +4,7 @@
 //! its own metadata beside the bytes. The journal is a small file of a fixed length, written to its end when it is made,
 //! so that a durable write into it is the bytes and nothing else. What is owed an acknowledgement goes there in one
 //! write; the same bytes then go into the binary log, where the operating system may take its time to write them, and a
-//! sync in the background makes the journal's space free again. docs/benchmarks.md has what else was tried.
+//! sync in the background makes the journal's space free again. docs/measured/benchmarks.md has what else was tried.
 //!
 //! ```text
 //! <data_dir>/<source>/journal      first block, then a ring of records; see record.rs

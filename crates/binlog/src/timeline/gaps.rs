@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(gaps.stored(set("1-6")), set("1-4:6"));
     }
 
-    /// What docs/data.md says: take a new backup of the source, then move the timelines before the gap away.
+    /// What docs/running/data.md says: take a new backup of the source, then move the timelines before the gap away.
     #[test]
     fn without_the_timelines_before_it_a_gap_is_the_beginning_of_a_copy() {
         let dir = tempfile::tempdir().unwrap();

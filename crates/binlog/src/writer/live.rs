@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 /// So many bytes of the file are asked to be written at a time, while acknowledgements wait for the journal on the same disk.
 /// A write of the journal that comes behind them waits for them, so they are few; each time costs a system call and a
-/// request to the disk, so they are not fewer (docs/benchmarks.md).
+/// request to the disk, so they are not fewer (docs/measured/benchmarks.md).
 const WRITEBACK_BYTES: u64 = 256 << 10;
 
 /// The length of a page of the page cache, in bytes. Where it is larger, the last page is written once too often.

@@ -57,7 +57,7 @@ fn check_sighup_with_flags(daemon: &Daemon) {
     assert_eq!(daemon.source()["state"], "receiving");
 }
 
-/// Sealed files that the operator moves away, in the way that docs/data.md describes.
+/// Sealed files that the operator moves away, in the way that docs/running/data.md describes.
 fn check_moved_files(server: &Server, daemon: &mut Daemon) {
     for _ in 0..3 {
         server.sql("INSERT INTO d.t (v) VALUES ('x'); FLUSH BINARY LOGS");

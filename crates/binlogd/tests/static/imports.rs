@@ -23,16 +23,23 @@ pub(crate) fn crates() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-/// All Rust files in a folder and those in it.
-pub(crate) fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
+/// All files in a folder and those in it.
+pub(crate) fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
-            rust_files(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            files(&path, found);
+        } else {
             found.push(path);
         }
     }
+}
+
+/// All Rust files in a folder and those in it.
+pub(crate) fn rust_files(folder: &Path, found: &mut Vec<PathBuf>) {
+    let mut all = Vec::new();
+    files(folder, &mut all);
+    found.extend(all.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "rs")));
 }
 
 impl Sources {

@@ -2,7 +2,6 @@
 //! line's answers to configurations.
 
 mod alerts;
-mod blobs;
 mod circles;
 mod cli_config;
 mod docs;
@@ -10,7 +9,8 @@ mod imports;
 mod layers;
 mod plurals;
 mod promise;
-#[path = "../common/rules.rs"]
+#[path = "../common/program/rules.rs"]
 #[allow(dead_code, unreachable_pub, reason = "the tests with servers use the rest of it")]
 mod rules;
 mod scripts;
+mod tree;

@@ -59,10 +59,7 @@ fn early_readers(line: &str) -> Vec<&str> {
 fn scripts() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut found = vec![root.join("Makefile"), root.join(".ci/run")];
-    for folder in ["scripts", "scripts/lib"] {
-        let files = std::fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path());
-        found.extend(files.filter(|path| path.is_file()));
-    }
+    super::imports::files(&root.join("scripts"), &mut found);
     found
 }
 

@@ -17,7 +17,7 @@ const RISK: &str = "What it risks: after a crash of the source's machine its las
 fn rotations() -> String {
     format!(
         "And at each rotation of its log a relaxed source stands until the file is on its disk: 0.6 s with files of 1 GiB \
-         where it was measured, 10.7 s on a disk of 100 MB/s (docs/lab-findings.md#rotation-stall). binlogd does \
+         where it was measured, 10.7 s on a disk of 100 MB/s (docs/measured/lab-findings.md#rotation-stall). binlogd does \
          not take that away. “{}” has what was measured of it here, or how to measure it.",
         rotation::QUESTION
     )

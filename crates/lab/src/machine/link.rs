@@ -410,7 +410,7 @@ mod tests {
         std::fs::read_dir("/proc/self/task").unwrap().flatten().filter_map(of_thread).sum()
     }
 
-    /// What docs/lab.md says of the link.
+    /// What docs/measured/lab.md says of the link.
     #[test]
     #[ignore = "prints how exact delays are on this machine, and what they cost"]
     fn figures_of_the_link() {

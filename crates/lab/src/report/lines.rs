@@ -42,7 +42,7 @@ const HEAD: &str = "\
 # Semi-sync on real servers: every point
 
 Made by `binlogd-lab page` from lines that `binlogd-lab export --jsonl` writes. What was measured and what the columns mean
-stands in docs/benchmarks.md. Medians of the rounds with their range; ratios are within a round.
+stands in docs/measured/benchmarks.md. Medians of the rounds with their range; ratios are within a round.
 ";
 
 /// The columns of a page: title, the figure's name or how a ratio's begins, digits.

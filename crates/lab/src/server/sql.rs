@@ -24,7 +24,7 @@ pub(super) fn is_free(session: &mut Session, name: &str) -> anyhow::Result<()> {
         "the server has a database {name} of the lab's: a run of the lab on this server was killed and its changes were \
          not set back: run binlogd-lab restore where it ran, with its --journals; or, if that is gone, check the \
          variables that a run may change (sync_binlog, innodb_flush_log_at_trx_commit, innodb_buffer_pool_size, \
-         max_binlog_size, binlog_format and the others in docs/lab.md) and drop the database"
+         max_binlog_size, binlog_format and the others in docs/measured/lab.md) and drop the database"
     )
 }
 

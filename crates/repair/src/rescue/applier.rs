@@ -2,7 +2,7 @@
 //!
 //! Each of them may let a restore or a rescue end with rows that the source does not have, and without a word. So each is looked for:
 //! where it is not harmless it is set aside for the time and put back, or refused by name. From the servers' manuals and sources
-//! (MySQL 5.7 to 9.7, MariaDB 10.11 and 11.8); docs/restore.md has the same table, and says what the log itself carries.
+//! (MySQL 5.7 to 9.7, MariaDB 10.11 and 11.8); docs/recovery/restore.md has the same table, and says what the log itself carries.
 
 use codec::ServerKind;
 use source::own_session::{is_same, literal};
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn the_page_has_the_same_table() {
-        let page = include_str!("../../../../docs/restore.md");
+        let page = include_str!("../../../../docs/recovery/restore.md");
         for setting in APPLIER_SETTINGS {
             let of_kinds = match setting.kinds {
                 [ServerKind::MySql] => " (MySQL)",
@@ -189,7 +189,7 @@ mod tests {
                 (Remedy::SetAside, _) => "set aside",
             };
             let row = format!("| {names}{of_kinds} | {} | {remedy} |", setting.does);
-            assert!(page.contains(&row), "docs/restore.md lacks: {row}");
+            assert!(page.contains(&row), "docs/recovery/restore.md lacks: {row}");
         }
     }
 }

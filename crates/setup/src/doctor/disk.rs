@@ -11,12 +11,12 @@ pub fn examine(folder: &str, free: u64, size: u64, warn_below: Option<u64>) -> F
     if free < FULL_BELOW {
         return Finding::error(what).because(
             "on a full disk nothing is stored and nothing acknowledged, and commits of a source with semi-sync wait for its \
-             timeout: make the file system larger, or move old files away (docs/data.md, \"Making room\")",
+             timeout: make the file system larger, or move old files away (docs/running/data.md, \"Making room\")",
         );
     }
     match warn_below.filter(|threshold| free < *threshold) {
         Some(threshold) => Finding::warning(what).because(format!(
-            "less than disk_warn, which is {} MiB: make the file system larger, or move old files away (docs/data.md, \
+            "less than disk_warn, which is {} MiB: make the file system larger, or move old files away (docs/running/data.md, \
              \"Making room\")",
             threshold >> 20
         )),

@@ -11,7 +11,7 @@ pub fn examine(after: Option<&str>, before: &str, missing: &str) -> Finding {
     };
     Finding::warning(format!("history: a gap {after}before {before}: transactions that were never copied{what}")).because(
         "nothing can be replayed over it from this copy. Take a new backup of the source, if none is from behind the gap, then \
-         move the timelines before it away (docs/data.md, \"A recorded gap\"): that ends this warning",
+         move the timelines before it away (docs/running/data.md, \"A recorded gap\"): that ends this warning",
     )
 }
 

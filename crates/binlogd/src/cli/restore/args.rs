@@ -66,7 +66,7 @@ pub(crate) struct RestoreArgs {
     /// Go on although others use the server: whatever they write is in no backup and in no log
     #[arg(long)]
     pub(super) allow_clients: bool,
-    /// Leave these settings of the server as they are, although they change what is made of the log (docs/restore.md lists them)
+    /// Leave these settings of the server as they are, although they change what is made of the log (docs/recovery/restore.md lists them)
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub(super) accept: Vec<String>,
     /// Compare what the server has already with the copy, by the server's binary log

@@ -1,4 +1,4 @@
-//! The accounts of docs/archive-policies.md, and the way back of docs/archive-stores.md: policies and commands are read from the
+//! The accounts of docs/archive/archive-policies.md, and the way back of docs/archive/archive-stores.md: policies and commands are read from the
 //! pages themselves, given to accounts of a real store, and each account does its work with the built program, and no more.
 
 use super::MYSQL;
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-const POLICIES: &str = "docs/archive-policies.md";
-const STORES: &str = "docs/archive-stores.md";
+const POLICIES: &str = "docs/archive/archive-policies.md";
+const STORES: &str = "docs/archive/archive-stores.md";
 /// A bucket and a prefix, as the pages call them.
 const PAGE_PLACE: (&str, &str) = ("bucket", "binlogs");
 

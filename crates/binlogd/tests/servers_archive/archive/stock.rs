@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Puts a file together as docs/archive.md says that it can be, and compares it.
+/// Puts a file together as docs/archive/archive.md says that it can be, and compares it.
 const READ: &str = r#"
     set -euo pipefail
     list=(*.sha256)

@@ -1,4 +1,4 @@
-//! `binlogd restore` after what backup tools make, each used as docs/restore-backups.md says, while the source is written to.
+//! `binlogd restore` after what backup tools make, each used as docs/recovery/restore-backups.md says, while the source is written to.
 
 use super::{PATIENCE, executed, is_detached, restore_into, succeeded};
 use crate::common::daemon::Daemon;

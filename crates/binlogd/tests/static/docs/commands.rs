@@ -67,15 +67,9 @@ pub(super) struct Tree {
 impl Tree {
     pub(super) fn new(root: &Path) -> Tree {
         let read = |path: &Path| std::fs::read_to_string(path).unwrap();
-        let mut scripts = String::new();
-        for folder in ["scripts", "scripts/lib"] {
-            for entry in std::fs::read_dir(root.join(folder)).unwrap() {
-                let path = entry.unwrap().path();
-                if path.is_file() {
-                    scripts.push_str(&read(&path));
-                }
-            }
-        }
+        let mut files = Vec::new();
+        crate::imports::files(&root.join("scripts"), &mut files);
+        let scripts = files.iter().map(|path| read(path)).collect();
         let packages = std::fs::read_dir(root.join("crates"))
             .unwrap()
             .filter_map(|entry| std::fs::read_to_string(entry.unwrap().path().join("Cargo.toml")).ok())
