@@ -74,8 +74,7 @@ impl SourceIdentity {
             value.map(Some).ok_or_else(|| refused(format!("the value of {name} is no text")))
         };
         let knows_checksums = variable("binlog_checksum")?.is_some();
-        // MariaDB 12 knows more values than ON; every one but OFF keeps ordinary clients from writing.
-        let is_read_only = variable("read_only")?.is_some_and(|value| value != "OFF" && value != "0");
+        let is_read_only = variable("read_only")?.is_some_and(|value| says_read_only(&value));
         let semi_sync = match variable("rpl_semi_sync_source_enabled")? {
             Some(value) => Some(value),
             None => variable("rpl_semi_sync_master_enabled")?,
@@ -111,6 +110,15 @@ impl SourceIdentity {
             is_read_only,
             knows_checksums,
         })
+    }
+
+    /// Whether clients can write to a server now: one short statement, as who asks often does.
+    ///
+    /// # Errors
+    /// As [`ask`](Self::ask).
+    pub fn ask_read_only(connection: &mut Connection) -> Result<bool, WireError> {
+        let rows = connection.query("SELECT @@global.read_only")?;
+        rows.first().map(says_read_only).ok_or_else(|| refused("@@read_only is no text".to_owned()))
     }
 
     /// Asks the same server again what it has executed, and nothing else, as who looks often does.
@@ -161,6 +169,11 @@ impl SourceIdentity {
         }
         GtidState::Mariadb(left)
     }
+}
+
+/// MariaDB 12 knows more values than ON; every one but OFF keeps ordinary clients from writing.
+fn says_read_only(value: &str) -> bool {
+    value != "OFF" && value != "0"
 }
 
 /// What a server has executed, and, of MariaDB, applied as a replica.

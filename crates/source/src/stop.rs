@@ -24,7 +24,7 @@ pub struct StopSignal {
 struct Sockets {
     held: Vec<(u64, OwnedFd)>,
     /// Why the reads were interrupted.
-    interruption: Option<String>,
+    interruption: Option<Interruption>,
     /// Why the thread is to rest.
     halted: Option<String>,
     /// It does.
@@ -32,6 +32,20 @@ struct Sockets {
     /// How often it was told to rest.
     halts: u64,
     next: u64,
+}
+
+/// Why the reads of a session are interrupted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Interruption {
+    /// What arrives is not the source's present log, in words.
+    LeftBehind(String),
+    /// Another host of the list is the source.
+    SwitchedOver {
+        /// Its number in the list.
+        to: usize,
+        /// Its name.
+        host: String,
+    },
 }
 
 /// Holds a socket that a [`StopSignal`] will shut down.
@@ -153,7 +167,7 @@ impl StopSignal {
 
     /// Ends the reads that wait now, without a stop: whoever reads sees the end of the stream, and
     /// [`take_interruption`](Self::take_interruption) says why. Nothing happens when no read waits.
-    pub fn interrupt(&self, why: String) {
+    pub fn interrupt(&self, why: Interruption) {
         let mut sockets = self.lock();
         if sockets.held.is_empty() {
             return;
@@ -165,7 +179,7 @@ impl StopSignal {
     }
 
     /// Why a read was interrupted, once.
-    pub fn take_interruption(&self) -> Option<String> {
+    pub fn take_interruption(&self) -> Option<Interruption> {
         self.lock().interruption.take()
     }
 

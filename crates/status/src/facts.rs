@@ -46,6 +46,8 @@ pub struct SourceFacts {
     pub previous_timeline: Option<PreviousTimeline>,
     /// Another replica with our `server_id`, in words, as of the last connection or since.
     pub rival: Option<String>,
+    /// Why nobody can tell which host of the list is the source, in words; `None` while there is no doubt.
+    pub hosts_in_doubt: Option<String>,
     /// Our `server_id`, which another one had at the source when we came, so that we took one at random; and since when.
     pub taken: Option<(u32, Instant)>,
     /// `server_id` and replica UUID of the last session.

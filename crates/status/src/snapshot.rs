@@ -189,6 +189,8 @@ pub struct SourceStatus {
     pub peers: Vec<PeerStatus>,
     /// Another replica that is registered with the same `server_id`, in words; null when none was seen.
     pub server_id_rival: Option<String>,
+    /// Why nobody can tell which host of the list is the source, in words: two are writable, for example. Null while there is no doubt.
+    pub hosts_in_doubt: Option<String>,
     /// How many GTIDs the source gave twice: it lost the transaction that the copy holds and gave the GTID to another one,
     /// and nobody has decided about it yet.
     pub gtids_given_twice: u64,

@@ -340,6 +340,13 @@ const STATES: &[State] = &[
     ),
     ("verified long ago", Warning, true, |it| it.facts(|facts| facts.verified = verified(16, 0)), None),
     ("a rival", Warning, true, |it| it.facts(|facts| facts.rival = Some("another".to_owned())), None),
+    (
+        "two hosts are writable",
+        Warning,
+        true,
+        |it| it.facts(|facts| facts.hosts_in_doubt = Some("clients can write to both".to_owned())),
+        None,
+    ),
     ("no index can be made", Warning, true, |it| it.source.search_index_failed.set(1), None),
     ("an index is missing", Fine, true, |it| it.source.search_index_missing.set(1), None),
     (

@@ -155,6 +155,7 @@ fn source() -> SourceMonitor {
         facts.certificate_expires = Some(at(86_400));
         facts.verified = Some(Verified { at: at(0), findings: 0 });
         facts.rival = Some("replica 2 at 10.0.0.9 has the same server_id".to_owned());
+        facts.hosts_in_doubt = Some("clients can write to db1:3306, the source, and to db2:3306".to_owned());
     });
     source
 }

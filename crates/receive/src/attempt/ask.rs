@@ -41,6 +41,8 @@ pub struct Left {
     pub(crate) stand_in: Cell<Option<u32>>,
     /// The connection of the session before, closed when a session has begun.
     pub(crate) open: Cell<Option<Attached>>,
+    /// The host is the successor of a source that is alive, and has everything that that one has.
+    pub(crate) switched: Cell<bool>,
     /// What is known of the other binlogds of the source.
     pub(crate) peers: RefCell<Peers>,
     /// Receivers further down have not come in time, and binlogd goes on without them.

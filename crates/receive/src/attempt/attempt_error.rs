@@ -177,7 +177,9 @@ impl AttemptError {
             | AttemptError::Completed
             | AttemptError::NotComparable(_)
             | AttemptError::Above(AboveError::Moved)
-            | AttemptError::Session(SessionError::LeftBehind(_) | SessionError::HeldLong(_)) => Cure::Now,
+            | AttemptError::Session(
+                SessionError::LeftBehind(_) | SessionError::HeldLong(_) | SessionError::SwitchedOver { .. },
+            ) => Cure::Now,
             // The source could not send what it was asked for, and looking at it has found no other way: asking again and
             // again would only fill its own log.
             AttemptError::Session(SessionError::Source(complaint))
@@ -223,6 +225,14 @@ impl AttemptError {
     /// True when nothing arrived any more, so that the source may not know yet that the connection is dead.
     pub fn is_silence(&self) -> bool {
         matches!(self, AttemptError::Session(SessionError::Silent(_) | SessionError::LeftBehind(_)))
+    }
+
+    /// The host to go to, where another one is the source now.
+    pub(crate) fn switched_to(&self) -> Option<usize> {
+        match self {
+            AttemptError::Session(SessionError::SwitchedOver { to, .. }) => Some(*to),
+            _ => None,
+        }
     }
 
     /// For how much of an attempt that took `elapsed` the source was there. Waiting in vain, for a connection or for the

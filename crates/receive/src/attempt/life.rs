@@ -189,8 +189,11 @@ impl Upstream {
             let host = &self.config.hosts[pacing.hosts.current()];
             let attempt = Attempt { upstream: &self, host, hosts: &pacing.hosts, left: &left };
             let Err(error) = attempt.make(&mut copy) else { continue };
-            if error.cure() != Cure::Now {
-                left.open.take(); // No session follows at once.
+            if error.cure() != Cure::Now || error.switched_to().is_some() {
+                left.open.take(); // No session with that server follows at once.
+            }
+            if !matches!(error, AttemptError::Completed) {
+                left.switched.set(error.switched_to().is_some());
             }
             if self.stop.is_requested() {
                 break;
@@ -343,6 +346,9 @@ impl Upstream {
             !pacing.hosts.failed()
         } else {
             pacing.hosts.session_ended(now);
+            if let Some(to) = error.switched_to() {
+                pacing.hosts.go_to(to);
+            }
             false
         };
         if error.is_of_host() && !others_are_left {

@@ -10,7 +10,7 @@ pub(crate) mod life;
 pub mod open_timeline;
 pub(crate) mod repeats;
 
-use super::peers::{BEFORE_MAX, Completed};
+use super::peers::{BEFORE_MAX, Completed, SWITCHED_MAX};
 use super::session::{Begun, Outside, ReceiveOptions, Sender, SessionError};
 use crate::attempt::ask::Attempt;
 use crate::attempt::attempt_error::{AttemptError, in_short};
@@ -171,6 +171,8 @@ impl Attempt<'_> {
         source: &SourceIdentity,
         max: Duration,
     ) -> Result<Completed, AttemptError> {
+        // The successor of a source that is alive has what that one has, and so what a peer can have: commits wait there.
+        let max = if self.left.switched.get() { max.min(SWITCHED_MAX) } else { max };
         self.upstream.complete_before(copy, &mut self.left.peers.borrow_mut(), &source.uuid, max)
     }
 

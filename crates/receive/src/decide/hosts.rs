@@ -83,6 +83,11 @@ impl Hosts {
         self.failures.is_multiple_of(self.count)
     }
 
+    /// This host is the source now.
+    pub fn go_to(&mut self, host: usize) {
+        self.current = host % self.count;
+    }
+
     /// The current host was the source until now, so it is tried first.
     pub fn session_ended(&mut self, now: Instant) {
         (self.failures, self.since) = (0, now);

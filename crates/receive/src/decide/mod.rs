@@ -12,4 +12,5 @@ pub(crate) mod older_look;
 pub(crate) mod passed_over;
 pub(crate) mod plan;
 pub(crate) mod shortage;
+pub(crate) mod switch_over;
 pub(crate) mod unreadable;

@@ -46,6 +46,9 @@ const FETCH_MAX: [Duration; 2] = [Duration::from_millis(1500), Duration::from_se
 /// Longest time that the peers together hold up the step to another server.
 pub(crate) const BEFORE_MAX: Duration = Duration::from_millis(4500);
 
+/// As [`BEFORE_MAX`], where the source is alive and the other server has everything that the source has.
+pub(crate) const SWITCHED_MAX: Duration = Duration::from_millis(300);
+
 /// Longest time that the peers are given before a gap: the source cannot send what is lacking, and no other server waits.
 pub(crate) const GAP_MAX: Duration = Duration::from_secs(60);
 
@@ -266,7 +269,7 @@ impl Upstream {
             return Ok(Completed { something: false, unasked: waited.unasked.clone() });
         }
         let end = copy.end();
-        let (answers, mut unasked) = self.wait_for_answers(peers);
+        let (answers, mut unasked) = self.wait_for_answers(peers, max.min(PEER_ANSWER_MAX));
         for (number, answer) in answers {
             let fetched = self.complete_from(copy, peers, number, answer, server, began + max)?;
             if !fetched.all {
@@ -283,7 +286,7 @@ impl Upstream {
     }
 
     /// Asks all peers, for an answer of before may be too old. The second value are those that do not answer.
-    fn wait_for_answers(&self, peers: &mut Peers) -> (Vec<(usize, Answer)>, Vec<usize>) {
+    fn wait_for_answers(&self, peers: &mut Peers, max: Duration) -> (Vec<(usize, Answer)>, Vec<usize>) {
         let began = self.clock.now();
         let mut waiting: Vec<usize> = (0..self.config.peers.len()).collect();
         for number in &waiting {
@@ -297,7 +300,7 @@ impl Upstream {
                 answers.extend(answer.map(|answer| (*number, answer)));
                 is_waiting
             });
-            let is_over = self.clock.now().saturating_duration_since(began) >= PEER_ANSWER_MAX;
+            let is_over = self.clock.now().saturating_duration_since(began) >= max;
             let ends = self.stop.ends_session();
             if waiting.is_empty() || is_over || ends || self.clock.pause(&self.stop, ANSWER_LOOK) {
                 break;
@@ -305,7 +308,7 @@ impl Upstream {
         }
         for number in &waiting {
             peers.peer(*number).answer = None;
-            self.peer_failed(peers, *number, &format!("it has not answered within {PEER_ANSWER_MAX:?}"));
+            self.peer_failed(peers, *number, &format!("it has not answered within {max:?}"));
         }
         (answers, waiting)
     }

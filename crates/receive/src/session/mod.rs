@@ -19,6 +19,7 @@ use codec::packet::ErrPacket;
 use config::FsyncMode;
 use source::clock::Clock;
 use source::link::{End, Link};
+use source::stop::Interruption;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -120,6 +121,14 @@ pub enum SessionError {
     /// A look at the source has found that its log is not what arrives.
     #[error("what arrives is not the source's present log: {0}")]
     LeftBehind(String),
+    /// Another host of the list is the source now.
+    #[error("the source is read-only, and clients can write to {host}, which has everything: a switch-over")]
+    SwitchedOver {
+        /// Its number in the list.
+        to: usize,
+        /// Its name.
+        host: String,
+    },
     /// Nothing arrived for too long, not even a heartbeat.
     #[error("nothing arrived from the source for {0:?} (net_read_timeout), not even a heartbeat")]
     Silent(Duration),
@@ -141,6 +150,15 @@ pub enum SessionError {
     /// The disk failed.
     #[error(transparent)]
     Log(#[from] LogError),
+}
+
+impl From<Interruption> for SessionError {
+    fn from(why: Interruption) -> SessionError {
+        match why {
+            Interruption::LeftBehind(why) => SessionError::LeftBehind(why),
+            Interruption::SwitchedOver { to, host } => SessionError::SwitchedOver { to, host },
+        }
+    }
 }
 
 impl SessionError {

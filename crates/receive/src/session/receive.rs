@@ -139,9 +139,7 @@ impl Session<'_> {
             match read {
                 Ok(0) if stop.ends_session() => {}
                 Ok(0) => {
-                    return Err(stop
-                        .take_interruption()
-                        .map_or(SessionError::Closed, SessionError::LeftBehind));
+                    return Err(stop.take_interruption().map_or(SessionError::Closed, SessionError::from));
                 }
                 Ok(read) => {
                     self.buffer.end += read;

@@ -9,21 +9,25 @@
 //! change nothing, and nobody waits for it: neither the receiving thread nor the end of the process.
 
 pub(crate) mod counters;
+mod others;
 pub(crate) mod remembered;
 pub(crate) mod rival;
 
 use crate::attempt::ask::connect_options;
 use crate::attempt::context::Upstream;
+use crate::decide::switch_over::{Doubts, Verdict};
 use crate::session::left_behind;
 use crate::session::left_behind::{Commits, LeftBehind};
 use crate::watch::counters::{LOOK_MAX, SourceLook, ask, check_server, may_wait, started};
+use crate::watch::others::{Others, PAUSE_READ_ONLY, STACK_BYTES};
 use crate::watch::remembered::Remembered;
 use crate::watch::rival::{rival, rival_beside};
 use config::SourceConfig;
 use jiff::Timestamp;
 use source::clock::Clock;
+use source::identify::SourceIdentity;
 use source::negotiate::choose_timeline;
-use source::stop::StopSignal;
+use source::stop::{Interruption, StopSignal};
 use status::{SourceMonitor, Watched};
 use std::io;
 use std::sync::Arc;
@@ -39,11 +43,11 @@ const PAUSE_MIN: Duration = Duration::from_millis(100);
 /// arrived; see [`Watch::rest`].
 const GLANCE_PAUSE: Duration = Duration::from_millis(200);
 
+/// Where the list names several hosts, the source is asked that often whether clients can write to it.
+const READ_ONLY_PAUSE: Duration = Duration::from_millis(200);
+
 /// Failures one after the other are logged that often.
 const FAILURES_LOGGED_EVERY: Duration = Duration::from_secs(600);
-
-/// Enough for a TLS handshake in a build without optimisation.
-const STACK_BYTES: usize = 1 << 20;
 
 /// How often [`SourceWatch::ended_by`] looks whether the thread has ended.
 const END_LOOK: Duration = Duration::from_millis(5);
@@ -79,6 +83,8 @@ impl SourceWatch {
             left_behind: LeftBehind::default(),
             rival: None,
             semi_sync_is_on: false,
+            others: Others::start(upstream, end.clone())?,
+            doubts: Doubts::default(),
             remembered: Remembered::new(
                 upstream.storage.beside(),
                 &upstream.data_dir.join(&upstream.config.name),
@@ -124,6 +130,10 @@ struct Watch {
     rival: Option<String>,
     /// By the last look's word.
     semi_sync_is_on: bool,
+    /// Looks at the other hosts; `None` where there are none.
+    others: Option<Others>,
+    /// Which host is the source.
+    doubts: Doubts,
     remembered: Remembered,
 }
 
@@ -133,6 +143,8 @@ struct Connected {
     connection: Connection,
     /// When the server began to run. It cannot begin anew while the connection lasts.
     started: Option<Timestamp>,
+    /// Who it is, and what it had executed when it was asked last; `None` where no other host can be the source.
+    identity: Option<SourceIdentity>,
 }
 
 impl Watch {
@@ -140,7 +152,7 @@ impl Watch {
         while !self.is_to_end() {
             let began = self.clock.now();
             match self.monitor.watched() {
-                None => self.hang_up(),
+                None => self.without_session(),
                 Some(watched) => match self.look(&watched) {
                     Ok(look) => self.seen(&watched, look),
                     Err(error) => self.failed(&error),
@@ -154,6 +166,9 @@ impl Watch {
         }
         self.remembered.keep(&self.monitor, self.clock.now(), true);
         self.hang_up();
+        if let Some(others) = &self.others {
+            others.wake();
+        }
     }
 
     /// Waits until the next look is due, or wanted sooner, which unparks the thread, as its end does. A commit that waits while
@@ -172,13 +187,61 @@ impl Watch {
                 true => GLANCE_PAUSE,
                 false => left,
             };
-            std::thread::park_timeout(pause.min(left));
+            let pause = pause.min(left).min(match &self.others {
+                Some(others) if others.is_source_read_only() => PAUSE_READ_ONLY,
+                Some(_) => READ_ONLY_PAUSE,
+                None => left,
+            });
+            std::thread::park_timeout(pause);
             let now = self.clock.now();
-            let is_wanted = now.saturating_duration_since(began).saturating_sub(passed) < pause.min(left);
-            if is_wanted || self.is_left_behind_perhaps(now) {
+            let is_wanted = now.saturating_duration_since(began).saturating_sub(passed) < pause;
+            if is_wanted || !self.look_at_hosts() || self.is_left_behind_perhaps(now) {
                 return;
             }
         }
+    }
+
+    /// Finds out whether another host of the list is the source now; then the session ends. False where the source does not answer.
+    fn look_at_hosts(&mut self) -> bool {
+        let (Some(others), Some(connected)) = (&self.others, self.connected.as_mut()) else { return true };
+        let (of, hosts) = (&connected.of, &self.config.hosts);
+        let number = hosts.iter().position(|host| host.to_string() == of.host);
+        let (Some(number), Some(source)) = (number, connected.identity.as_mut()) else { return true };
+        if self.monitor.watched().as_ref() != Some(of) {
+            return true;
+        }
+        let held = self.monitor.gtids().durable;
+        let verdict = others.look(&mut connected.connection, number, source, &held, &*self.clock);
+        let Ok(verdict) = verdict else { return false };
+        if let Verdict::GoTo(to) = verdict
+            && self.monitor.watched().as_ref() == Some(of)
+        {
+            self.stop.interrupt(Interruption::SwitchedOver { to, host: hosts[to].to_string() });
+        }
+        let doubt = self.doubts.hear(&verdict, self.clock.now());
+        let doubt = doubt.map(|doubt| doubt.in_words(&of.host, |host| hosts[host].to_string()));
+        let known = self.monitor.facts().hosts_in_doubt;
+        match &doubt {
+            Some(doubt) if known.as_ref() != Some(doubt) => {
+                tracing::warn!(
+                    source = self.config.name,
+                    host = of.host,
+                    "which host is the source? {doubt}"
+                );
+            }
+            None if known.is_some() => {
+                tracing::info!(
+                    source = self.config.name,
+                    host = of.host,
+                    "no doubt any more which host is the source"
+                );
+            }
+            _ => {}
+        }
+        if known != doubt {
+            self.monitor.update_facts(|facts| facts.hosts_in_doubt = doubt);
+        }
+        true
     }
 
     /// Nothing arrives, and a commit waits for what may never arrive.
@@ -204,6 +267,16 @@ impl Watch {
         self.end.load(Ordering::Acquire)
     }
 
+    fn without_session(&mut self) {
+        self.hang_up();
+        if let Some(others) = &self.others {
+            others.rest();
+            if self.monitor.facts().hosts_in_doubt.is_some() {
+                self.monitor.update_facts(|facts| facts.hosts_in_doubt = None);
+            }
+        }
+    }
+
     fn hang_up(&mut self) {
         if let Some(connected) = self.connected.take() {
             connected.connection.close();
@@ -221,10 +294,18 @@ impl Watch {
                 return Ok(look);
             }
         }
+        if let Some(others) = &self.others {
+            others.wake(); // What they are now counts later on.
+        }
         let mut connection = self.connect(watched)?;
         connection.set_timeout(LOOK_MAX);
         let started = started(&mut connection, self.clock.wall_time())?;
-        let mut connected = Connected { of: watched.clone(), connection, started };
+        let identity = match &self.others {
+            // A binlogd is no standby, whatever its port says.
+            Some(_) if watched.timeline_above.is_none() => Some(SourceIdentity::ask(&mut connection)?),
+            _ => None,
+        };
+        let mut connected = Connected { of: watched.clone(), connection, started, identity };
         let look = self.ask(&mut connected, watched)?;
         self.connected = Some(connected);
         Ok(look)
@@ -323,7 +404,7 @@ impl Watch {
         self.monitor.semi_sync_waits_in_vain(in_vain);
         let reason = self.left_behind.hear(found, &self.monitor);
         if let Some(reason) = reason.filter(|_| self.monitor.watched().as_ref() == Some(watched)) {
-            self.stop.interrupt(reason);
+            self.stop.interrupt(Interruption::LeftBehind(reason));
         }
     }
 

@@ -29,6 +29,8 @@ pub enum Topic {
     Search,
     /// The identity at the source.
     ServerId,
+    /// Which host of the list is the source.
+    Hosts,
     /// The other binlogds of the source.
     Peers,
     /// The object store.

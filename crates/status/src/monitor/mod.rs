@@ -417,6 +417,7 @@ impl SourceMonitor {
             previous_timeline: facts.previous_timeline,
             peers: facts.peers,
             server_id_rival: facts.rival,
+            hosts_in_doubt: facts.hosts_in_doubt,
             verified: facts.verified,
             resources: self.resources.status(),
             counters: self.counters.values(),

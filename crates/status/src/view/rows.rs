@@ -39,6 +39,9 @@ pub(super) fn connection(source: &SourceStatus, now: Timestamp) -> Vec<Row> {
     if let Some(mode) = source.fsync_mode {
         rows.push(row("fsync_mode", Topic::Sync).text(fsync_mode_in_words(mode)));
     }
+    if let Some(doubt) = &source.hosts_in_doubt {
+        rows.push(row("hosts", Topic::Hosts).text(doubt));
+    }
     if let Some(rival) = &source.server_id_rival {
         rows.push(row("server_id", Topic::ServerId).text(rival));
     }

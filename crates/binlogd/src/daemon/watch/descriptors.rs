@@ -19,11 +19,12 @@ use std::fmt;
 /// | the lock of the folder | `binlog/folder.rs` |
 /// | what it needs for a moment when a file begins, which all sources may do at once | `binlog/writer/mod.rs`, `receive/attempt/mod.rs` |
 ///
-/// With `ack_after_replicas` one more, by which the receivers further down wake it (`binlog/writer/confirmations.rs`).
+/// For each further host of the list one more, by which it is looked at (`receive/watch/others.rs`). With `ack_after_replicas` one
+/// more, by which the receivers further down wake it (`binlog/writer/confirmations.rs`).
 pub(crate) const PER_SOURCE: u64 = 7;
 
 fn needed_by(source: &SourceConfig) -> u64 {
-    PER_SOURCE + u64::from(source.ack_after_replicas > 0)
+    PER_SOURCE + (source.hosts.len() as u64).saturating_sub(1) + u64::from(source.ack_after_replicas > 0)
 }
 
 /// What is kept for everything else: 32 connections to the admin address with what belongs to them, standard input and output,

@@ -22,6 +22,8 @@ pub(crate) enum OfPast<'a> {
     Gap { transactions: u64, set: &'a str },
     /// Another replica has our `server_id`.
     ServerIdRival(&'a str),
+    /// Nobody can tell which host of the list is the source.
+    HostsInDoubt(&'a str),
     /// Another binlogd of the source cannot be used.
     PeerUnusable { peer: &'a str, error: &'a LastError },
 }
@@ -45,6 +47,7 @@ impl<'a> OfPast<'a> {
             found.push(OfPast::Gap { transactions: source.missing_transactions, set: &source.missing });
         }
         found.extend(source.server_id_rival.as_deref().map(OfPast::ServerIdRival));
+        found.extend(source.hosts_in_doubt.as_deref().map(OfPast::HostsInDoubt));
         for peer in &source.peers {
             found.extend(peer.error.as_ref().map(|error| OfPast::PeerUnusable { peer: &peer.peer, error }));
         }
@@ -90,6 +93,11 @@ impl<'a> OfPast<'a> {
                 ("server_id_rival", Topic::ServerId, Warning),
                 format!("Another replica has this server_id: {rival}"),
                 "Give each its own server_id.",
+            ),
+            OfPast::HostsInDoubt(doubt) => problem(
+                ("hosts_in_doubt", Topic::Hosts, Warning),
+                format!("Which host is the source? {doubt}"),
+                "",
             ),
             OfPast::PeerUnusable { peer, error } => problem(
                 ("peer_unusable", Topic::Peers, Warning),
