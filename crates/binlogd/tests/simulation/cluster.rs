@@ -48,7 +48,7 @@ impl Turmoil {
     fn change(&mut self, scene: &mut Scene) -> &'static str {
         let others: Vec<_> = (0..scene.hosts.len()).filter(|host| *host != scene.source).collect();
         let (old, other) = (scene.source, *self.random.pick(&others));
-        match self.random.below(10) {
+        match self.random.below(11) {
             0 => {
                 scene.hosts[old].is_up = false;
                 scene.disconnect_from(old);
@@ -68,10 +68,18 @@ impl Turmoil {
             3 | 4 => {
                 replicate(scene, old, other, u64::MAX);
                 scene.hosts[old].is_read_only = true;
-                if self.random.one_in(2) {
-                    scene.disconnect_from(old);
-                }
+                let is_seen = match self.random.below(3) {
+                    0 => {
+                        scene.disconnect_from(old);
+                        false
+                    }
+                    seen => seen == 1,
+                };
                 self.promote(scene, other);
+                if is_seen {
+                    scene.switch_over(old, other);
+                    return "switchover that the look at the hosts sees";
+                }
                 "switchover to a replica that has everything"
             }
             5 => {
@@ -86,6 +94,11 @@ impl Turmoil {
             7 => {
                 self.rebuild(scene, other);
                 "a replica built anew as a copy of the source"
+            }
+            8 => {
+                // Whatever it goes by: a session that ends for nothing loses nothing.
+                scene.switch_over(old, other);
+                "a look at the hosts that is wrong"
             }
             _ => {
                 if !self.lagging.remove(&other) {

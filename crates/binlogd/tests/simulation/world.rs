@@ -12,7 +12,7 @@ use binlog::testing::Random;
 use jiff::Timestamp;
 use scripted_source::{Heard, Peer, Place};
 use source::clock::Clock;
-use source::stop::StopSignal;
+use source::stop::{Interruption, StopSignal};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
@@ -57,6 +57,8 @@ pub struct Line {
     /// Nothing more arrives.
     pub is_silent: bool,
     is_cut: bool,
+    /// Behind what was sent the receiver finds its end: it was interrupted.
+    is_interrupted: bool,
     last_arrival: Duration,
 }
 
@@ -300,6 +302,7 @@ impl Scene {
             flip_after: None,
             is_silent: false,
             is_cut: false,
+            is_interrupted: false,
             last_arrival: self.now(),
         };
         self.lines.insert(self.next_line, line);
@@ -324,6 +327,12 @@ impl Scene {
     /// All connections to one server break.
     pub fn disconnect_from(&mut self, host: usize) {
         self.lines.values_mut().filter(|line| line.host == host).for_each(|line| line.is_cut = true);
+    }
+
+    /// The look at the hosts finds that `to` is the source, and ends the session with `from`, which goes on sending.
+    pub fn switch_over(&mut self, from: usize, to: usize) {
+        self.stop.interrupt(Interruption::SwitchedOver { to, host: host_name(to) });
+        self.lines.values_mut().filter(|line| line.host == from).for_each(|line| line.is_interrupted = true);
     }
 
     /// The receiver has everything that the source has: it has been sent to the last byte.
@@ -351,6 +360,9 @@ impl Scene {
         }
         if line.is_silent {
             return Ok(None);
+        }
+        if line.given == line.session.packets.bytes.len() && line.is_interrupted {
+            return Ok(Some(0));
         }
         if line.given == line.session.packets.bytes.len() {
             line.session.packets.bytes.clear();
