@@ -15,6 +15,8 @@ use crate::common::pair::{promote, replicate, wait_replicated};
 use crate::common::proxy::{Ending, Fault, Proxy};
 use crate::common::readers::{account_url, make_account, serve_port};
 use crate::common::semi_sync::SemiSync;
+use crate::common::switching;
+use crate::common::switching::Clients;
 use crate::common::{Server, seed, wait_within};
 use binlog::storage::posix::PosixStorage;
 use codec::ServerKind;
@@ -450,4 +452,47 @@ fn commits_go_on_below_a_lossy_failover_of_mysql_9_7() {
 #[test]
 fn commits_go_on_below_a_lossy_failover_of_mariadb_11_8() {
     goes_on("mariadb-11.8");
+}
+
+/// A planned switch-over, and back, above a chain of three: a commit returns when all of them have it, so each level must follow
+/// before the first one does.
+fn follows_a_switch_over(name: &str) {
+    let servers = switching::servers(name, 2);
+    make_account(&servers[0]);
+    wait_replicated(&servers[1], &servers[0]);
+    let hosts = format!("{},127.0.0.1:{}", account_url(&servers[0]), servers[1].port());
+    let demand = ["--ack-after-replicas", "1"];
+    let first = Link::start(&hosts, &demand);
+    let second = Link::below(&first, &demand);
+    let third = Link::below(&second, &[]);
+    third.daemon.wait_caught_up(&servers[0]);
+    for link in [&second, &third] {
+        link.daemon.wait_until(|source| source["semi_sync"]["active"] == true, PATIENCE);
+    }
+    SemiSync::enable(&servers[0], switching::TIMEOUT).wait_attached();
+    let clients = Clients::start(&servers);
+    let (mut source, mut took) = (0, Vec::new());
+    for _ in 0..switching::rounds(2) {
+        took.push(switching::switch_over(&servers, source, 1 - source, &clients));
+        source = 1 - source;
+    }
+    println!("{name}, a chain of three: {}", switching::in_words(&took));
+    let told = clients.finish();
+    for link in [&first, &second, &third] {
+        link.daemon.wait_caught_up(&servers[source]);
+        let held = copied_ids(&link.daemon);
+        assert!(told.is_subset(&held), "LOST: {:?}\n{}", told.difference(&held), link.daemon.log());
+    }
+    assert_mirrors(&first, &second);
+    assert_mirrors(&second, &third);
+}
+
+#[test]
+fn a_switch_over_of_mysql_9_7_goes_down_the_chain() {
+    follows_a_switch_over("mysql-9.7");
+}
+
+#[test]
+fn a_switch_over_of_mariadb_11_8_goes_down_the_chain() {
+    follows_a_switch_over("mariadb-11.8");
 }

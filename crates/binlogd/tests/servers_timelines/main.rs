@@ -9,5 +9,6 @@ mod forks;
 mod mariadb_recovery;
 mod resets;
 mod restored;
+mod switch_over;
 mod timelines;
 mod withheld;

@@ -4,4 +4,5 @@ pub mod fork_scene;
 pub mod pair;
 pub mod readers;
 pub mod semi_sync;
+pub mod switching;
 pub mod workload;
