@@ -139,11 +139,17 @@ impl<'a> Both<'a> {
     pub(super) fn cut_short(&self, live: usize, whole: &[usize]) -> Option<(usize, &Path)> {
         let short = |at: usize| {
             let (own, their) = (&self.own[self.known[at]?], &self.theirs[at]);
-            let here = own.extent.as_ref().filter(|_| own.is(their))?;
-            let there = their.extent.as_ref()?;
-            // What was purged there meanwhile is a gap, behind which another timeline has begun here.
-            let is_more = there.cmp_end(&here.last, here.end) == Some(Ordering::Greater);
-            (is_more && there.may_have(&here.last)).then_some((at, &*own.folder))
+            let there = their.extent.as_ref().filter(|_| own.is(their))?;
+            let is_more = match &own.extent {
+                // What was purged there meanwhile is a gap, behind which another timeline has begun here.
+                Some(here) => {
+                    there.cmp_end(&here.last, here.end) == Some(Ordering::Greater)
+                        && there.may_have(&here.last)
+                }
+                // Nothing of it had come there yet; or here nothing is left of it.
+                None => own.info.purged.is_empty(),
+            };
+            is_more.then_some((at, &*own.folder))
         };
         (0..self.theirs.len()).filter(|at| *at != live && !whole.contains(at)).find_map(short)
     }
@@ -210,6 +216,7 @@ impl Own {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use binlog::purge::purged::Purged;
     use binlog::testing::first_timeline;
     use binlog::timeline::Reason;
 
@@ -304,6 +311,24 @@ mod tests {
         let both = Both::new(&short, &theirs);
         assert_eq!(both.cut_short(2, &[]).map(|(at, _)| at), Some(0), "its server was back there");
         assert!(both.cut_short(2, &[0]).is_none() && both.cut_short(0, &[]).is_none());
+        let mut empty = [own(2, A, "t2", ""), copy[2].clone()];
+        assert_eq!(
+            Both::new(&empty, &theirs).cut_short(2, &[]).map(|(at, _)| at),
+            Some(0),
+            "nothing had come"
+        );
+        empty[0].info.purged.push(Purged {
+            from: "b.000005".into(),
+            through: "b.000012".into(),
+            files: 8,
+            bytes: 4000,
+            gtid_before: None,
+            gtids: String::new(),
+            at: String::new(),
+            why: String::new(),
+            removed: true,
+        });
+        assert!(Both::new(&empty, &theirs).cut_short(2, &[]).is_none(), "nothing is left");
         let fork = own(3, A, "x", "b.000012 120 b.000015 150");
         let copy = [own(2, A, "t2", "b.000005 50 b.000012 120"), fork, last];
         let both = Both::new(&copy, &theirs);

@@ -40,6 +40,7 @@ const KEPT: &[(u64, bool)] = &[
     (2684635761869048, false), // A ends in a file that has not begun, behind one that ends inside a transaction
     (3183799905026090, true),  // the timeline before the next one cannot be read above, but C has it
     (4047083833131026, true),  // the server of a timeline was back above while B received the next one
+    (2897096280637659, true),  // the same, of a timeline of which nothing had come
     (555619980410888, true), // A has two timelines of one server, and B a part of the first of them behind a gap
 ];
 
