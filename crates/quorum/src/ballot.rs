@@ -1,0 +1,77 @@
+//! What a promotion is known by, and what comes of one.
+
+use codec::gtid::{GtidState, Uuid};
+use std::fmt;
+
+/// Tells one promotion from all others. Ordered by its epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ballot {
+    /// Counts up with each promotion, from 1 on.
+    pub epoch: u64,
+    /// A random name of this promotion, so that two which take the same epoch are told apart.
+    pub promoter: Uuid,
+}
+
+impl fmt::Display for Ballot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "epoch {} (promotion {})", self.epoch, self.promoter)
+    }
+}
+
+/// A place in the log of one server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Place {
+    /// Name of the file.
+    pub file: String,
+    /// What tells the file from all others of its name: a digest of its beginning. Logs that begin anew give the same names.
+    pub identity: u64,
+    /// Offset in it, a boundary.
+    pub offset: u64,
+}
+
+/// The source of an epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Accepted {
+    /// The promotion that made it the source.
+    pub ballot: Ballot,
+    /// The promotion with which the quorum began: what tells it from all others.
+    pub founded: Ballot,
+    /// Its UUID, as timelines name it.
+    pub source: Uuid,
+    /// The history of the epoch: what the promises agreed on, or more. The source had it when it was proposed.
+    pub history: GtidState,
+    /// The end of the source's own log then. A copy of the source that has this place holds the history: a source that
+    /// crashed and lost a part of it since begins another file, though its GTIDs may say that it has everything.
+    pub place: Place,
+}
+
+/// Whose promises a promotion needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The first of all: every node's, none of which belongs to a quorum. It is in force once every node has recorded it.
+    Founding,
+    /// A majority's.
+    Ordinary,
+    /// Of the present source, by a node that has no memory and is called so: of so many others that they share one with every
+    /// majority to which the node may have belonged.
+    Joining(Uuid),
+}
+
+impl Kind {
+    /// How many of `nodes` must record the source before it is in force.
+    pub fn acceptances_of(self, nodes: usize) -> usize {
+        match self {
+            Kind::Founding => nodes,
+            Kind::Ordinary | Kind::Joining(_) => super::majority(nodes),
+        }
+    }
+
+    /// How many of `nodes` must promise.
+    pub fn promises_of(self, nodes: usize) -> usize {
+        match self {
+            Kind::Founding => nodes,
+            Kind::Ordinary => super::majority(nodes),
+            Kind::Joining(_) => nodes + 1 - super::majority(nodes),
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! What a node must never forget.
+
+use crate::ballot::{Accepted, Ballot, Kind};
+use codec::gtid::Uuid;
+
+/// What a node must never forget. Each function gives the memory as it is to be from now on: the caller makes that durable
+/// *before* anybody is told, or anything is done, by it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// The highest ballot that was promised. At least that of `accepted`.
+    promised: Option<Ballot>,
+    /// The source of the newest epoch that was accepted. `None`: the node is blank.
+    accepted: Option<Accepted>,
+    /// The newest epoch whose history was held, in a copy of that epoch's source; 0 for none. At most that of `accepted`.
+    entered: u64,
+    /// How far foundings have come, while the node is blank.
+    founding: Founding,
+}
+
+/// What a blank node must not forget.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Founding {
+    /// The highest ballot of a founder that was promised.
+    pub promised: Option<Ballot>,
+    /// Those whose source was recorded. One of them may be in force, by the word of all nodes, while this one has promised
+    /// another founder since, who then comes to nothing.
+    pub recorded: Vec<Ballot>,
+}
+
+/// What a node may do by its memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing<'a> {
+    /// Nothing: it has accepted no epoch, and is not counted.
+    Blank,
+    /// Nothing any more: it has promised a ballot, of which nothing was accepted so far.
+    Fenced(&'a Ballot),
+    /// Receive from the source of its epoch. It lacks something of the epoch's history, and does not count yet.
+    Entering(&'a Accepted),
+    /// Confirm, and acknowledge what a majority has confirmed in this epoch.
+    Counting(&'a Accepted),
+}
+
+/// Why a node does not promise or accept.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// It has promised another ballot, of this epoch or a later one.
+    #[error("it has promised {0}")]
+    Promised(Ballot),
+    /// It has no memory, be it that its disk was lost: its vote does not count before it has joined.
+    #[error("it has no memory of this quorum, and has not joined it yet")]
+    Blank,
+    /// It belongs to a quorum already, be it another one.
+    #[error("it belongs to the quorum that began with {0}")]
+    Founded(Ballot),
+    /// Another source was accepted in this epoch, which no promotion does.
+    #[error("another source, {0}, was accepted in this epoch")]
+    OtherSource(Uuid),
+}
+
+impl Memory {
+    /// As it was written down.
+    ///
+    /// # Errors
+    /// In words, when it contradicts itself.
+    pub fn restored(
+        promised: Option<Ballot>,
+        accepted: Option<Accepted>,
+        entered: u64,
+        founding: Founding,
+    ) -> Result<Memory, &'static str> {
+        let epoch = accepted.as_ref().map_or(0, |accepted| accepted.ballot.epoch);
+        match promised {
+            _ if entered > epoch => Err("an epoch was entered that was not accepted"),
+            None if epoch > 0 => Err("an epoch was accepted that was not promised"),
+            Some(promised) if promised.epoch < epoch => Err("a later epoch was accepted than was promised"),
+            _ => Ok(Memory { promised, accepted, entered, founding }),
+        }
+    }
+
+    /// The highest ballot that was promised.
+    pub fn promised(&self) -> Option<&Ballot> {
+        self.promised.as_ref()
+    }
+
+    /// The source of the newest epoch that was accepted.
+    pub fn accepted(&self) -> Option<&Accepted> {
+        self.accepted.as_ref()
+    }
+
+    /// The newest epoch whose history was held; 0 for none.
+    pub fn entered(&self) -> u64 {
+        self.entered
+    }
+
+    /// What the node may do.
+    pub fn standing(&self) -> Standing<'_> {
+        match (&self.accepted, &self.promised) {
+            (None, _) => Standing::Blank,
+            (Some(accepted), Some(promised)) if *promised != accepted.ballot => Standing::Fenced(promised),
+            (Some(accepted), _) if self.entered < accepted.ballot.epoch => Standing::Entering(accepted),
+            (Some(accepted), _) => Standing::Counting(accepted),
+        }
+    }
+
+    /// How far foundings have come.
+    pub fn founding(&self) -> &Founding {
+        &self.founding
+    }
+
+    /// Promises `ballot`: from now on nothing of a lower epoch is confirmed, acknowledged or accepted. The same again is no change.
+    ///
+    /// # Errors
+    /// When another ballot was promised that is not lower; when a blank node is asked by anybody but a founder, or a founder asks
+    /// one that is not blank.
+    pub fn promise(&self, ballot: Ballot, kind: Kind) -> Result<Memory, Refusal> {
+        let known = match (&self.accepted, kind) {
+            (None, Kind::Ordinary | Kind::Joining(_)) => return Err(Refusal::Blank),
+            (Some(accepted), Kind::Founding) => return Err(Refusal::Founded(accepted.founded)),
+            (None, Kind::Founding) => self.founding.promised,
+            (Some(_), _) => self.promised,
+        };
+        if let Some(known) = known.filter(|known| known.epoch >= ballot.epoch && *known != ballot) {
+            return Err(Refusal::Promised(known));
+        }
+        let mut memory = self.clone();
+        match kind {
+            Kind::Founding => memory.founding.promised = Some(ballot),
+            Kind::Ordinary | Kind::Joining(_) => memory.promised = Some(ballot),
+        }
+        Ok(memory)
+    }
+
+    /// Records the source of a founder, who puts it in force ([`Memory::accept`]) when all nodes have.
+    ///
+    /// # Errors
+    /// When the node belongs to a quorum already, or has promised another founder since.
+    pub fn record(&self, accepted: &Accepted) -> Result<Memory, Refusal> {
+        match (&self.accepted, self.founding.promised) {
+            (Some(known), _) if known.founded != accepted.founded => Err(Refusal::Founded(known.founded)),
+            (Some(_), _) => Ok(self.clone()),
+            (None, Some(promised)) if promised == accepted.ballot => {
+                let mut memory = self.clone();
+                if !memory.founding.recorded.contains(&promised) {
+                    memory.founding.recorded.push(promised);
+                }
+                Ok(memory)
+            }
+            (None, Some(promised)) => Err(Refusal::Promised(promised)),
+            (None, None) => Err(Refusal::Blank),
+        }
+    }
+
+    /// Accepts the source of an epoch, by the word of its promoter or of a node that has accepted it. Only one source is
+    /// ever proposed for an epoch, by one who has a majority's promise, so another promise of the same epoch does not stand
+    /// against it. The same again is no change.
+    ///
+    /// # Errors
+    /// When a later epoch was promised; when the node belongs to another quorum; or when it is blank and did not record
+    /// the founding of this one, which it then may have forgotten.
+    pub fn accept(&self, accepted: &Accepted) -> Result<Memory, Refusal> {
+        let ballot = accepted.ballot;
+        match (&self.promised, &self.accepted) {
+            (_, None) if !self.founding.recorded.contains(&accepted.founded) => Err(Refusal::Blank),
+            (_, Some(known)) if known.founded != accepted.founded => Err(Refusal::Founded(known.founded)),
+            (Some(promised), _) if promised.epoch > ballot.epoch => Err(Refusal::Promised(*promised)),
+            (_, Some(known)) if known.ballot.epoch == ballot.epoch => match known == accepted {
+                true => Ok(self.clone()),
+                false => Err(Refusal::OtherSource(known.source)),
+            },
+            _ => Ok(Memory {
+                promised: Some(ballot),
+                accepted: Some(accepted.clone()),
+                entered: self.entered,
+                founding: Founding::default(),
+            }),
+        }
+    }
+
+    /// A blank node joins by the promotion of its own that it has just ended, when its copy of the source has the place of the
+    /// epoch on stable storage, as the caller has seen.
+    ///
+    /// # Errors
+    /// When the node is not blank.
+    pub fn join(&self, accepted: &Accepted) -> Result<Memory, Refusal> {
+        if let Some(known) = &self.accepted {
+            return Err(Refusal::Founded(known.founded));
+        }
+        Ok(Memory {
+            promised: Some(accepted.ballot),
+            accepted: Some(accepted.clone()),
+            entered: accepted.ballot.epoch,
+            founding: Founding::default(),
+        })
+    }
+
+    /// Enters the epoch that was accepted, once the live timeline is a copy of its source and has the place of the epoch on stable
+    /// storage, which `has_place` says. `None` while it does not, and when that is known already.
+    pub fn enter(&self, has_place: impl FnOnce(&Accepted) -> bool) -> Option<Memory> {
+        let accepted = self.accepted.as_ref().filter(|accepted| self.entered < accepted.ballot.epoch)?;
+        has_place(accepted).then(|| Memory { entered: accepted.ballot.epoch, ..self.clone() })
+    }
+}
