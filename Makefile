@@ -4,14 +4,14 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-restore fetch test test-quick test-clients test-page test-alerts check manifests bench-ack bench-archive bench-catchup bench-find bench-serve bench-many bench-restore back-again lab fuzz kill-loop mysql-tests sim sim-archive soak dist dist-twice container test-packages packages-check clean-servers docs reference lines times
+.PHONY: help demo demo-restore fetch test test-quick test-clients test-page test-alerts check manifests bench-ack bench-archive bench-catchup bench-find bench-serve bench-many bench-restore back-again lab fuzz kill-loop mysql-tests sim sim-archive sim-quorum soak dist dist-twice container test-packages packages-check clean-servers docs reference lines times
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
 	@echo "  make demo DEMO_SERVER=mariadb · make fuzz FUZZ_SECONDS=600 · make kill-loop ROUNDS=100 · scripts/demo --help"
 	@echo "  make mysql-tests MYSQL_TESTS_MINUTES=600"
-	@echo "  make soak MINUTES=30 · make sim STEPS=10000000 · make sim SEED=7 · make sim-archive SEEDS=1000000"
+	@echo "  make soak MINUTES=30 · make sim STEPS=10000000 · make sim SEED=7 · make sim-archive SEEDS=1000000 · make sim-quorum SEEDS=1000000"
 	@echo "  make lab LAB_PROFILE=quick · make lab LAB_STUDIES=virtual-replica LAB_OPTIONS='--set threads=2,16'"
 	@echo "  make lab LAB_PROFILE=quick LAB_STUDIES=virtual-replica LAB_OPTIONS='--set yardsticks=bare,go-mysqlbinlog'"
 
@@ -151,6 +151,10 @@ SEEDS ?= 100000
 sim-archive: ## simulate writers of one archive over a store that fails, SEEDS (100000) times, or replay one SEED
 	$(if $(SEED),BINLOGD_STORE_SEED=$(SEED),BINLOGD_STORE_SEEDS=$(SEEDS)) \
 		cargo test --release --locked -p binlogd-archive --test simulation -- --nocapture
+
+sim-quorum: ## simulate a quorum of binlogds, its servers and promotions, SEEDS (100000) times, or replay one SEED
+	$(if $(SEED),BINLOGD_QUORUM_SEED=$(SEED),BINLOGD_QUORUM_SEEDS=$(SEEDS)) \
+		cargo test --release --locked -p binlogd-quorum --test histories -- --nocapture
 
 docs: ## the pages as a book, target/book/index.html, every link in it checked
 	@scripts/docs

@@ -3,6 +3,11 @@
 use codec::gtid::{GtidState, Uuid};
 use std::fmt;
 
+/// How many of `nodes` are a majority.
+pub fn majority(nodes: usize) -> usize {
+    nodes / 2 + 1
+}
+
 /// Tells one promotion from all others. Ordered by its epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ballot {
@@ -62,7 +67,7 @@ impl Kind {
     pub fn acceptances_of(self, nodes: usize) -> usize {
         match self {
             Kind::Founding => nodes,
-            Kind::Ordinary | Kind::Joining(_) => super::majority(nodes),
+            Kind::Ordinary | Kind::Joining(_) => majority(nodes),
         }
     }
 
@@ -70,8 +75,8 @@ impl Kind {
     pub fn promises_of(self, nodes: usize) -> usize {
         match self {
             Kind::Founding => nodes,
-            Kind::Ordinary => super::majority(nodes),
-            Kind::Joining(_) => nodes + 1 - super::majority(nodes),
+            Kind::Ordinary => majority(nodes),
+            Kind::Joining(_) => nodes + 1 - majority(nodes),
         }
     }
 }

@@ -43,6 +43,6 @@ mod ballot;
 mod memory;
 mod promotion;
 
-pub use ballot::{Accepted, Ballot, Kind, Place};
+pub use ballot::{Accepted, Ballot, Kind, Place, majority};
 pub use memory::{Founding, Memory, Refusal, Standing};
-pub use promotion::{Agreed, Held, Parted, Promise, Promotion, majority};
+pub use promotion::{Agreed, Held, Parted, Promise, Promotion};

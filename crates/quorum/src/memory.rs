@@ -200,3 +200,108 @@ impl Memory {
         has_place(accepted).then(|| Memory { entered: accepted.ballot.epoch, ..self.clone() })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ballot::Place;
+    use codec::ServerKind;
+    use codec::gtid::GtidState;
+
+    fn ballot(epoch: u64, promoter: u8) -> Ballot {
+        Ballot { epoch, promoter: Uuid::from_bytes([promoter; 16]) }
+    }
+
+    fn source(ballot: Ballot, founded: Ballot) -> Accepted {
+        Accepted {
+            ballot,
+            founded,
+            source: Uuid::from_bytes([7; 16]),
+            history: GtidState::empty(ServerKind::MySql),
+            place: Place { file: "binlog.000001".to_owned(), identity: 1, offset: 4 },
+        }
+    }
+
+    /// A node of the quorum that `ballot(1, 1)` has founded.
+    fn member() -> Memory {
+        let founding = ballot(1, 1);
+        let memory = Memory::default().promise(founding, Kind::Founding).unwrap();
+        let memory = memory.record(&source(founding, founding)).unwrap();
+        memory.accept(&source(founding, founding)).unwrap()
+    }
+
+    #[test]
+    fn a_ballot_is_promised_when_no_other_of_its_epoch_or_a_later_one_was() {
+        let refused = |ballot| Err(Refusal::Promised(ballot));
+        let five = member().promise(ballot(5, 2), Kind::Ordinary).unwrap();
+        for (asked, answer) in [
+            (ballot(4, 3), refused(ballot(5, 2))),
+            (ballot(5, 3), refused(ballot(5, 2))),
+            (ballot(5, 2), Ok(five.clone())),
+            (ballot(6, 3), Ok(Memory { promised: Some(ballot(6, 3)), ..five.clone() })),
+        ] {
+            assert_eq!(five.promise(asked, Kind::Ordinary), answer, "{asked}");
+            assert_eq!(five.promise(asked, Kind::Joining(Uuid::default())), answer, "{asked}");
+        }
+        assert_eq!(five.promise(ballot(9, 9), Kind::Founding), Err(Refusal::Founded(ballot(1, 1))));
+        assert_eq!(Memory::default().promise(ballot(9, 9), Kind::Ordinary), Err(Refusal::Blank));
+    }
+
+    #[test]
+    fn what_was_promised_fences_until_a_source_is_accepted_and_its_place_is_had() {
+        let fenced = member().promise(ballot(5, 2), Kind::Ordinary).unwrap();
+        assert_eq!(fenced.standing(), Standing::Fenced(&ballot(5, 2)));
+        let (four, five) = (source(ballot(4, 3), ballot(1, 1)), source(ballot(5, 3), ballot(1, 1)));
+        assert_eq!(fenced.accept(&four), Err(Refusal::Promised(ballot(5, 2))));
+        // Of the same epoch another ballot can be in force, which had a majority's promise.
+        let entering = fenced.accept(&five).unwrap();
+        assert_eq!(entering.standing(), Standing::Entering(&five));
+        assert_eq!((entering.entered(), entering.promised()), (0, Some(&ballot(5, 3))));
+        assert_eq!(entering.enter(|_| false), None);
+        let counting = entering.enter(|accepted| *accepted == five).unwrap();
+        assert_eq!((counting.standing(), counting.entered()), (Standing::Counting(&five), 5));
+        assert_eq!(counting.enter(|_| panic!("it is known already")), None);
+        assert_eq!(counting.accept(&five), Ok(counting.clone()));
+        let other = Accepted { source: Uuid::from_bytes([8; 16]), ..five.clone() };
+        assert_eq!(counting.accept(&other), Err(Refusal::OtherSource(five.source)));
+        // The epoch in which bytes were received is not the one that was accepted since.
+        let later = counting.accept(&source(ballot(6, 4), ballot(1, 1))).unwrap();
+        assert_eq!(later.entered(), 5);
+    }
+
+    #[test]
+    fn a_blank_node_belongs_only_to_a_founding_that_it_has_recorded_or_joins() {
+        let (one, two) = (ballot(1, 1), ballot(2, 2));
+        let blank = Memory::default();
+        assert_eq!(blank.standing(), Standing::Blank);
+        assert_eq!(blank.record(&source(one, one)), Err(Refusal::Blank));
+        assert_eq!(blank.accept(&source(one, one)), Err(Refusal::Blank));
+        let recorded = blank.promise(one, Kind::Founding).unwrap().record(&source(one, one)).unwrap();
+        assert_eq!(recorded.standing(), Standing::Blank);
+        // The first may be in force though another founder was promised since; nothing is recorded for the first any more.
+        let other = recorded.promise(two, Kind::Founding).unwrap();
+        assert_eq!(other.record(&source(one, one)), Err(Refusal::Promised(two)));
+        let member = other.accept(&source(ballot(3, 3), one)).unwrap();
+        assert_eq!((member.accepted().unwrap().founded, member.founding()), (one, &Founding::default()));
+        assert_eq!(member.accept(&source(two, two)), Err(Refusal::Founded(one)));
+        assert_eq!(member.join(&source(two, two)), Err(Refusal::Founded(one)));
+        let joined = blank.join(&source(ballot(4, 4), one)).unwrap();
+        assert_eq!((joined.entered(), joined.promised()), (4, Some(&ballot(4, 4))));
+    }
+
+    #[test]
+    fn a_memory_that_contradicts_itself_is_not_restored() {
+        let two = Some(source(ballot(2, 1), ballot(1, 1)));
+        for (promised, accepted, entered, is_sound) in [
+            (None, None, 0, true),
+            (Some(ballot(3, 3)), two.clone(), 2, true),
+            (Some(ballot(2, 1)), two.clone(), 0, true),
+            (Some(ballot(2, 1)), two.clone(), 3, false),
+            (Some(ballot(1, 1)), two.clone(), 1, false),
+            (None, two, 0, false),
+        ] {
+            let restored = Memory::restored(promised, accepted, entered, Founding::default());
+            assert_eq!(restored.is_ok(), is_sound, "{promised:?} {entered}");
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! A node: the product's memory over a disk that forgets nothing but what was not synced, and a copy.
 
-use crate::server::{Entry, Place, Server, Transaction, gtids, server_uuid};
-use codec::gtid::Uuid;
+use crate::server::{Entry, Place, Server, Transaction, gtids, place_of, server_uuid, transactions};
+use codec::gtid::{GtidState, Uuid};
 use quorum::{Accepted, Held, Memory, Standing, majority};
 use std::collections::BTreeMap;
 
@@ -13,25 +13,83 @@ pub struct Confirmation {
     pub place: Place,
 }
 
+/// What a node holds on stable storage: older timelines, and a part of the log of one server.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct History {
+    pub older: Vec<Transaction>,
+    pub server: Option<usize>,
+    /// So many entries of that server's log lie before the copy.
+    pub base: usize,
+    pub copy: Vec<Entry>,
+}
+
+impl History {
+    pub fn transactions(&self) -> impl Iterator<Item = &Transaction> {
+        self.older.iter().chain(transactions(&self.copy))
+    }
+
+    pub fn gtids(&self) -> GtidState {
+        gtids(self.transactions())
+    }
+
+    /// What a reader gets of a GTID is what comes first.
+    pub fn holds(&self, transaction: &Transaction) -> bool {
+        let mut of_gtid = self.transactions().filter(|has| has.gtid() == transaction.gtid());
+        of_gtid.next() == Some(transaction)
+    }
+
+    pub fn end(&self) -> Place {
+        place_of(self.copy.last(), self.base + self.copy.len())
+    }
+
+    /// Whether the copy is one of `server` and has a place of its log.
+    pub fn has_place(&self, server: usize, place: Place) -> bool {
+        let before = || place.entries.checked_sub(1 + self.base).and_then(|index| self.copy.get(index));
+        self.server == Some(server)
+            && (place.entries == 0
+                || before().is_some_and(|entry| place_of(Some(entry), place.entries) == place))
+    }
+
+    /// Whether all that `other` has of the same server's log is here too.
+    pub fn goes_on_from(&self, other: &History) -> bool {
+        other.copy.is_empty() || other.server.is_some_and(|server| self.has_place(server, other.end()))
+    }
+
+    /// So much of the server's log lies before a place of it. `None` when the copy has no such file.
+    fn behind(&self, place: Place) -> Option<usize> {
+        let before = self.copy.iter().take_while(|entry| entry.file < place.file).count();
+        let of_file = |entry: &&Entry| (entry.file, entry.identity) == (place.file, place.identity);
+        let len = self.copy[before..].iter().take_while(of_file).count();
+        let from = self.base + before;
+        (len > 0).then(|| place.entries.clamp(from, from + len))
+    }
+}
+
 #[derive(Debug, Clone, Default)]
 pub struct Node {
+    /// Its name: the same when its disk was lost.
     pub uuid: Uuid,
     pub is_alive: bool,
     /// Its disk takes nothing.
     pub is_hung: bool,
     pub memory: Memory,
-    /// The server whose log the live timeline is.
-    pub timeline: Option<usize>,
-    pub copy: Vec<Entry>,
-    /// So much of it is on stable storage.
-    pub durable: usize,
+    /// The live timeline, as far as it is on stable storage.
+    pub live: History,
+    /// Received, and not on stable storage yet.
+    pub pending: Vec<Entry>,
     /// What was held of the epoch that was entered, where the live timeline is another one or lost a part of that.
-    pub kept: Option<Vec<Entry>>,
+    pub kept: Option<History>,
     /// The source lost what the copy held of this epoch.
     pub withholds: bool,
+    /// What a majority has confirmed: no history that is ever agreed on has anything else under these GTIDs.
+    pub safe: Vec<Transaction>,
+    /// That, as far as it was written down.
+    pub safe_durable: Vec<Transaction>,
     /// Server and its start.
     pub session: Option<(usize, u32)>,
     pub heard: BTreeMap<usize, Confirmation>,
+    /// It has lost its disk, and not joined since: for what is checked only.
+    pub has_forgotten: bool,
 }
 
 impl Node {
@@ -39,38 +97,56 @@ impl Node {
         Node { uuid, is_alive: true, ..Node::default() }
     }
 
+    pub fn is_blank(&self) -> bool {
+        self.memory.accepted().is_none()
+    }
+
+    /// The epoch that it has accepted.
+    pub fn epoch(&self) -> u64 {
+        self.memory.accepted().map_or(0, |accepted| accepted.ballot.epoch)
+    }
+
     /// What it answers to a promise with.
-    pub fn counted(&self) -> &[Entry] {
-        self.kept.as_deref().unwrap_or(&self.copy[..self.durable])
+    pub fn counted(&self) -> &History {
+        self.kept.as_ref().unwrap_or(&self.live)
     }
 
     pub fn held(&self) -> Held {
-        Held { entered: self.memory.entered(), gtids: gtids(transactions(self.counted())) }
+        Held { entered: self.memory.entered(), gtids: self.counted().gtids() }
     }
 
     /// Begins to receive from `server`.
     pub fn attach(&mut self, server: usize, of: &Server) {
-        self.durable = self.copy.len();
-        let shared = self.copy.iter().zip(&of.log).take_while(|(ours, theirs)| ours == theirs).count();
-        let is_same = self.timeline == Some(server);
-        if !is_same || shared < self.copy.len() {
-            let of_epoch = self.memory.accepted().map_or(0, |accepted| accepted.ballot.epoch);
-            if is_same && self.memory.entered() == of_epoch && of_epoch > 0 {
+        let is_same = self.live.server == Some(server);
+        let of_base = of.log.get(self.live.base..).unwrap_or_default();
+        let shared = self.live.copy.iter().zip(of_base).take_while(|(ours, theirs)| ours == theirs).count();
+        let has_lost = is_same && shared < self.live.copy.len();
+        if has_lost || !is_same {
+            if has_lost && self.memory.entered() > 0 && self.memory.entered() == self.epoch() {
                 self.withholds = true;
             }
-            if self.kept.is_none() && !self.copy.is_empty() {
-                self.kept = Some(self.copy.clone());
+            if self.kept.is_none() && self.live.server.is_some() {
+                self.kept = Some(self.live.clone());
             }
-            let held: Vec<Transaction> = transactions(&self.copy).copied().collect();
-            let begin = match is_same {
-                true => shared,
-                false => of.log.iter().take_while(|entry| held.contains(&entry.transaction)).count(),
-            };
-            self.copy = of.log[..begin].to_vec();
-            self.durable = begin;
-            self.timeline = Some(server);
+        }
+        match is_same {
+            true if shared > 0 => self.live.copy.truncate(shared),
+            // Nothing of the copy is left: all of the log is received once more.
+            true => (self.live.base, self.live.copy) = (0, Vec::new()),
+            false => self.live = self.begins(server, of),
         }
         self.session = Some((server, of.starts));
+    }
+
+    /// A new timeline. It begins behind what a majority has confirmed, not behind all that is held: another node may hold other
+    /// transactions under the GTIDs of the rest. The place of the epoch is in it.
+    fn begins(&self, server: usize, of: &Server) -> History {
+        let older = self.safe.clone();
+        let has = |one: &Transaction| older.iter().any(|has| has.gtid() == one.gtid());
+        let lacks = transactions(&of.log).take_while(|one| has(one)).count();
+        let accepted = self.memory.accepted().filter(|accepted| accepted.source == server_uuid(server));
+        let place = accepted.map_or(0, |accepted| (accepted.place.offset as usize).saturating_sub(1));
+        History { older, server: Some(server), base: lacks.min(place), copy: Vec::new() }
     }
 
     /// What it received is synced; the copy may have come to where it counts.
@@ -78,39 +154,32 @@ impl Node {
         if self.is_hung {
             return;
         }
-        self.durable = self.copy.len();
-        if let Some(memory) = self.memory.enter(|accepted| self.has_place_of(accepted)) {
+        self.live.copy.append(&mut self.pending);
+        if let Some(memory) = self.memory.enter(|accepted| has_place_of(&self.live, accepted)) {
             self.memory = memory;
             (self.kept, self.withholds) = (None, false);
         }
-        let has = |entry: &Entry| self.copy.iter().any(|has| has.transaction == entry.transaction);
-        if self.kept.as_ref().is_some_and(|kept| self.withholds && kept.iter().all(has)) {
+        let is_of_epoch = self.memory.entered() == self.epoch();
+        if self.withholds && is_of_epoch && self.kept.as_ref().is_some_and(|kept| has_all(&self.live, kept)) {
             (self.kept, self.withholds) = (None, false);
         }
-    }
-
-    /// Whether the copy has the place of an epoch.
-    pub fn has_place_of(&self, accepted: &Accepted) -> bool {
-        let entries = accepted.place.offset as usize;
-        let file = || self.copy[..self.durable].get(entries - 1).map(|entry| entry.file.to_string());
-        let is_source = self.timeline.is_some_and(|server| server_uuid(server) == accepted.source);
-        is_source && (entries == 0 || file().as_ref() == Some(&accepted.place.file))
     }
 
     pub fn crash(&mut self) {
         self.is_alive = false;
-        self.copy.truncate(self.durable);
+        self.pending.clear();
         self.session = None;
         self.heard.clear();
+        self.safe = self.safe_durable.clone();
     }
 
     pub fn confirmation(&self) -> Option<Confirmation> {
         let Standing::Counting(accepted) = self.memory.standing() else { return None };
-        let server = self.timeline.filter(|server| server_uuid(*server) == accepted.source)?;
+        let server = self.live.server.filter(|server| server_uuid(*server) == accepted.source)?;
         (!self.withholds).then(|| Confirmation {
             epoch: accepted.ballot.epoch,
             server,
-            place: Server::place(&self.copy[..self.durable]),
+            place: self.live.end(),
         })
     }
 
@@ -121,21 +190,32 @@ impl Node {
             .heard
             .values()
             .filter(|heard| heard.epoch == own.epoch && heard.server == own.server)
-            .filter_map(|heard| self.behind(heard.place))
+            .filter_map(|heard| self.live.behind(heard.place))
             .collect();
         places.sort_unstable_by(|a, b| b.cmp(a));
         let others = *places.get(majority(nodes) - 2)?;
-        Some(others.min(self.durable))
+        Some(others.min(own.place.entries))
     }
 
-    /// So much of the copy lies before a place of the same log. `None` when the copy has no such file.
-    fn behind(&self, (file, entries): Place) -> Option<usize> {
-        let before = self.copy.iter().take_while(|entry| entry.file < file).count();
-        let to = before + self.copy[before..].iter().take_while(|entry| entry.file == file).count();
-        (to > before).then(|| entries.clamp(before, to))
+    /// A majority has confirmed so much of the source's log.
+    pub fn is_safe(&mut self, entries: usize) {
+        let of_copy = entries.saturating_sub(self.live.base).min(self.live.copy.len());
+        let safe = self.live.older.iter().chain(transactions(&self.live.copy[..of_copy]));
+        self.safe = safe.copied().collect();
     }
 }
 
-pub fn transactions(log: &[Entry]) -> impl Iterator<Item = &Transaction> {
-    log.iter().map(|entry| &entry.transaction)
+/// Whether a copy has the place of an epoch.
+pub fn has_place_of(live: &History, accepted: &Accepted) -> bool {
+    let place = Place {
+        file: accepted.place.file.parse().unwrap_or_default(),
+        identity: accepted.place.identity as u32,
+        entries: accepted.place.offset as usize,
+    };
+    live.server.is_some_and(|server| server_uuid(server) == accepted.source && live.has_place(server, place))
+}
+
+/// Whether the source has again what it lost.
+fn has_all(live: &History, kept: &History) -> bool {
+    transactions(&kept.copy).all(|one| transactions(&live.copy).any(|has| has == one))
 }

@@ -1,8 +1,11 @@
-//! Who carries out a promotion: at any moment it may stall for ever.
+//! Who carries out a promotion: at any moment it may sleep, or stall for ever.
 
-use crate::server::Entry;
+use crate::message::{Message, To};
+use crate::node::{History, has_place_of};
+use crate::server::{Transaction, gtids, server_uuid, transactions};
+use crate::world::{Broken, World};
 use codec::gtid::Uuid;
-use quorum::{Accepted, Promotion};
+use quorum::{Accepted, Ballot, Kind, Place, Promotion};
 use std::collections::BTreeMap;
 
 #[derive(Debug, Clone)]
@@ -10,7 +13,7 @@ pub enum Step {
     /// Promises are asked for.
     Fence,
     /// They agree on what this node holds: the successor is to have it.
-    Feed { log: Vec<Entry> },
+    Feed { history: Vec<Transaction>, founded: Option<Ballot> },
     /// A blank node waits until its copy holds what was agreed on.
     CatchUp { accepted: Accepted },
     /// The nodes are asked to accept it.
@@ -22,12 +25,224 @@ pub struct Promoter {
     /// The node where it runs.
     pub at: usize,
     pub successor: usize,
-    /// Somebody else has made the successor writable before.
-    pub is_follower: bool,
     pub promotion: Promotion,
     pub step: Step,
     /// What the nodes hold that have promised, with its content: the product asks for the places of their ends.
-    pub copies: BTreeMap<Uuid, Vec<Entry>>,
+    pub histories: BTreeMap<Uuid, History>,
     /// The start of the successor that was fed.
     pub fed_start: u32,
+    /// It does nothing before this step of the history.
+    pub asleep_until: usize,
+}
+
+impl World {
+    pub fn promoter_of(&mut self, number: usize, ballot: Ballot) -> Option<&mut Promoter> {
+        self.promoters[number].as_mut().filter(|known| known.promotion.ballot() == ballot)
+    }
+
+    pub fn promote(&mut self, at: usize, successor: usize) {
+        let reachable = self.nodes_reached(at);
+        let memories = || reachable.iter().map(|node| &self.nodes[*node].memory);
+        let highest = memories().filter_map(|of| of.promised().max(of.founding().promised.as_ref())).max();
+        let epoch = 1 + highest.map_or(0, |ballot| ballot.epoch) + self.random.below(2);
+        let (kind, successor) = match self.known_at(at).and_then(|accepted| self.number_of(accepted.source)) {
+            None => (Kind::Founding, successor),
+            Some(present) if self.nodes[at].is_blank() => (Kind::Joining(self.nodes[at].uuid), present),
+            Some(_) => (Kind::Ordinary, successor),
+        };
+        let ballot = Ballot { epoch, promoter: self.new_uuid() };
+        self.say(|| format!("node {at} begins to promote {successor}: {kind:?} {ballot}"));
+        self.promoters.push(Some(Promoter {
+            at,
+            successor,
+            promotion: Promotion::new(ballot, kind, self.nodes.len()),
+            step: Step::Fence,
+            histories: BTreeMap::new(),
+            fed_start: 0,
+            asleep_until: 0,
+        }));
+    }
+
+    pub fn give_up(&mut self, number: usize, why: &'static str) {
+        if let Some(promoter) = self.promoters[number].take() {
+            self.servers[promoter.successor].is_fed = false;
+            self.last_failure = why;
+            self.say(|| format!("the promotion of {} is given up: {why}", promoter.promotion.ballot()));
+        }
+    }
+
+    fn set_step(&mut self, number: usize, step: Step) {
+        if let Some(promoter) = &mut self.promoters[number] {
+            promoter.step = step;
+        }
+    }
+
+    /// One step of a promotion.
+    pub fn go_on(&mut self, number: usize) -> Result<(), Broken> {
+        let Some(promoter) = self.promoters[number].clone() else { return Ok(()) };
+        if promoter.asleep_until > self.now {
+            return Ok(());
+        }
+        if !self.nodes[promoter.at].is_alive {
+            self.give_up(number, "its node is down");
+            return Ok(());
+        }
+        match &promoter.step {
+            Step::Fence => return self.fence(number, &promoter),
+            Step::Feed { history, founded } => self.feed(number, &promoter, history, *founded),
+            Step::CatchUp { accepted } => self.catch_up(number, promoter.at, accepted),
+            Step::Accept { accepted } => return self.accept(number, &promoter, accepted),
+        }
+        Ok(())
+    }
+
+    fn fence(&mut self, number: usize, promoter: &Promoter) -> Result<(), Broken> {
+        let (ballot, kind) = (promoter.promotion.ballot(), promoter.promotion.kind());
+        let agreed = match promoter.promotion.agreed() {
+            Ok(Some(agreed)) => agreed,
+            Ok(None) => {
+                for node in 0..self.nodes.len() {
+                    let message = Message::Promise { promoter: number, ballot, kind };
+                    self.send(promoter.at, To::Node(node), message);
+                }
+                return Ok(());
+            }
+            Err(_) => {
+                self.give_up(number, "the copies part");
+                return Ok(());
+            }
+        };
+        let history = &promoter.histories[&agreed.node];
+        let is_beginning = |node: &Uuid| history.goes_on_from(&promoter.histories[node]);
+        if agreed.held.entered > 0 && !agreed.to_compare.iter().all(is_beginning) {
+            self.give_up(number, "the copies part");
+            return Ok(());
+        }
+        let (by, entered, founded) = (agreed.node, agreed.held.entered, agreed.founded);
+        let mut agreed: Vec<Transaction> = Vec::new();
+        for one in history.transactions() {
+            if !agreed.iter().any(|has| has.gtid() == one.gtid()) {
+                agreed.push(*one);
+            }
+        }
+        self.say(|| format!("{ballot} agrees on what {by} holds, which entered epoch {entered}: {agreed:?}"));
+        // A founding that does not come into force fences nobody.
+        if kind != Kind::Founding {
+            self.agreed.push((ballot.epoch, agreed.clone()));
+            self.check_agreed(0)?;
+        }
+        self.set_step(number, Step::Feed { history: agreed, founded });
+        Ok(())
+    }
+
+    /// Gives the successor what it lacks, and sees that it has it.
+    fn feed(&mut self, number: usize, promoter: &Promoter, history: &[Transaction], founded: Option<Ballot>) {
+        let server = promoter.successor;
+        if !self.servers[server].is_alive || self.cut_off.contains(&(promoter.at, server)) {
+            return self.give_up(number, "the successor cannot be reached");
+        }
+        let kind = promoter.promotion.kind();
+        let promises = promoter.promotion.promises().values();
+        let accepted = promises.filter_map(|promise| promise.accepted.as_ref());
+        let newest = accepted.filter(|one| Some(one.founded) == founded).max_by_key(|one| one.ballot);
+        if let (Kind::Joining(_), Some(newest)) = (kind, newest)
+            && newest.source != server_uuid(server)
+        {
+            return self.give_up(number, "another server is the source by now");
+        }
+        let is_present = kind != Kind::Ordinary || self.servers[server].is_writable;
+        if history.iter().any(|one| self.servers[server].has_other(one)) {
+            return self.give_up(number, "the successor has other transactions under the same GTIDs");
+        }
+        let lacks = history.iter().filter(|one| !self.servers[server].has(one)).count();
+        if is_present && lacks > 0 {
+            return self.give_up(number, "the source lacks what was agreed on");
+        }
+        let is_own = |one: &Transaction| one.server == server && !history.contains(one);
+        if !is_present && transactions(&self.servers[server].log).any(is_own) {
+            return self.give_up(number, "the successor has transactions of its own");
+        }
+        let of = &mut self.servers[server];
+        if !is_present {
+            of.is_fed = true;
+            for one in history {
+                if !of.has(one) {
+                    of.append(*one);
+                }
+            }
+        }
+        let (fed_start, end) = (of.starts, of.end());
+        let ballot = promoter.promotion.ballot();
+        let place =
+            Place { file: end.file.to_string(), identity: end.identity.into(), offset: end.entries as u64 };
+        let accepted = Accepted {
+            ballot,
+            founded: founded.unwrap_or(ballot),
+            source: server_uuid(server),
+            history: gtids(history),
+            place,
+        };
+        if let Some(promoter) = &mut self.promoters[number] {
+            promoter.fed_start = fed_start;
+            promoter.step = match kind {
+                Kind::Joining(_) => Step::CatchUp { accepted },
+                _ => Step::Accept { accepted },
+            };
+        }
+    }
+
+    fn catch_up(&mut self, number: usize, at: usize, accepted: &Accepted) {
+        let ours = &mut self.nodes[at];
+        if ours.is_hung || !has_place_of(&ours.live, accepted) {
+            if self.random.one_in(6) {
+                // Without it, so that commits go on.
+                self.set_step(number, Step::Accept { accepted: accepted.clone() });
+            }
+            return;
+        }
+        if let Ok(memory) = ours.memory.join(accepted) {
+            (ours.memory, ours.kept, ours.withholds, ours.has_forgotten) = (memory, None, false, false);
+            let by = ours.uuid;
+            self.outcome.joined += 1;
+            self.is_to_check = true;
+            self.say(|| format!("node {at} joins in {}", accepted.ballot));
+            if let Some(promoter) = &mut self.promoters[number] {
+                promoter.promotion.accepted(by);
+            }
+        }
+        self.set_step(number, Step::Accept { accepted: accepted.clone() });
+    }
+
+    fn accept(&mut self, number: usize, promoter: &Promoter, accepted: &Accepted) -> Result<(), Broken> {
+        let is_accepted = promoter.promotion.is_accepted();
+        let is_founding = promoter.promotion.kind() == Kind::Founding;
+        // Once more when it is in force: others hear of it sooner.
+        for node in 0..self.nodes.len() {
+            let accepted = accepted.clone();
+            self.send(
+                promoter.at,
+                To::Node(node),
+                Message::Accept { promoter: number, accepted, is_founding },
+            );
+        }
+        if !is_accepted {
+            return Ok(());
+        }
+        if is_founding && let Some(promoter) = &mut self.promoters[number] {
+            // All have recorded it. It is in force where a majority accepts it: one before may have come as far.
+            promoter.promotion = Promotion::new(accepted.ballot, Kind::Ordinary, self.nodes.len());
+            return Ok(());
+        }
+        let of = &mut self.servers[promoter.successor];
+        of.is_fed = false;
+        let is_as_it_was = of.is_alive && of.starts == promoter.fed_start;
+        of.is_writable |= is_as_it_was;
+        if is_as_it_was {
+            self.check_successor(promoter.successor, accepted.ballot.epoch)?;
+        }
+        self.say(|| format!("server {} is the source of {}", promoter.successor, accepted.ballot));
+        self.outcome.promoted += 1;
+        self.promoters[number] = None;
+        Ok(())
+    }
 }
