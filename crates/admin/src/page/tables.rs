@@ -6,7 +6,8 @@ use crate::deed::Deed;
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 use status::units;
-use status::{Event, ReaderStatus, ServeStatus, SlotStatus};
+use status::view::{ReaderRow, Readers, SlotRow};
+use status::{Event, ServeStatus};
 
 /// More readers are in the JSON.
 const READERS_MAX: usize = 100;
@@ -21,15 +22,10 @@ pub(super) fn readers(
     let Some(serve) = serve else {
         return html! { p class="dim" { "Nobody is served: [serve] listen is off." } };
     };
-    let is_shown = |of: &str| source.is_none_or(|source| source == of);
-    let mut readers: Vec<&ReaderStatus> =
-        serve.readers.iter().filter(|reader| is_shown(&reader.source)).collect();
-    // The farthest behind first.
-    readers.sort_by_key(|reader| std::cmp::Reverse(reader.behind_bytes));
-    let slots: Vec<&SlotStatus> = serve.slots.iter().filter(|slot| is_shown(&slot.source)).collect();
+    let shown = Readers::of(serve, source, READERS_MAX);
     html! {
-        @if readers.is_empty() && slots.is_empty() { p class="dim" { "No reader is connected to " (serve.address) "." } }
-        @if !readers.is_empty() {
+        @if shown.is_empty() { p class="dim" { "No reader is connected to " (serve.address) "." } }
+        @if !shown.readers.is_empty() {
             div class="scroll" tabindex="0" role="group" aria-label="Readers" {
                 table {
                     caption { "Readers" }
@@ -40,12 +36,12 @@ pub(super) fn readers(
                         th scope="col" class="number" { "Behind" } th scope="col" { "Since" }
                         @if may_write { (deeds_head()) }
                     } }
-                    tbody { @for reader in readers.iter().take(READERS_MAX) { (reader_row(reader, source.is_none(), may_write, now)) } }
+                    tbody { @for row in &shown.readers { (reader_row(row, source.is_none(), may_write, now)) } }
                 }
             }
-            @if readers.len() > READERS_MAX { p class="dim" { "and " (readers.len() - READERS_MAX) " more, in /status" } }
+            @if shown.readers_left_out > 0 { p class="dim" { "and " (shown.readers_left_out) " more, in /status" } }
         }
-        @if !slots.is_empty() {
+        @if !shown.slots.is_empty() {
             div class="scroll" tabindex="0" role="group" aria-label="Slots" {
                 table {
                     caption { "Slots: places that are remembered, and for which files are kept" }
@@ -56,9 +52,10 @@ pub(super) fn readers(
                         th scope="col" { "Keeps" }
                         @if may_write { (deeds_head()) }
                     } }
-                    tbody { @for slot in slots { (slot_row(slot, source.is_none(), may_write)) } }
+                    tbody { @for row in &shown.slots { (slot_row(row, source.is_none(), may_write)) } }
                 }
             }
+            @if shown.slots_left_out > 0 { p class="dim" { "and " (shown.slots_left_out) " slots more, in /status" } }
         }
     }
 }
@@ -67,7 +64,8 @@ fn deeds_head() -> Markup {
     html! { th scope="col" { span class="unseen" { "To do" } } }
 }
 
-fn reader_row(reader: &ReaderStatus, with_source: bool, may_write: bool, now: Timestamp) -> Markup {
+fn reader_row(row: &ReaderRow<'_>, with_source: bool, may_write: bool, now: Timestamp) -> Markup {
+    let reader = row.is;
     let program =
         if reader.program.is_empty() { String::new() } else { format!(" · {}", short(&reader.program)) };
     let since = SignedDuration::from_secs(i64::try_from(reader.connected_seconds).unwrap_or(0));
@@ -78,28 +76,28 @@ fn reader_row(reader: &ReaderStatus, with_source: bool, may_write: bool, now: Ti
             @if with_source { td { a href=(format!("/source/{}", reader.source)) { (reader.source) } } }
             td { (reader.address) @if let Some(id) = reader.server_id { span class="dim" { " server_id " (id) } } }
             td { (reader.command) @if reader.semi_sync { span class="dim" { ", acknowledges" } }
-                @if let Some(stop) = &reader.stop { span class="dim" { ", stops " (stop) } } }
+                @for why in &row.held_back { span class="dim" { ", " (why) } } }
             td { (place(reader.position.as_ref())) }
-            td class="number" { (behind(reader.behind_bytes, reader.behind_seconds)) }
+            td class="number" { (behind(row.behind.as_deref())) }
             td { @if let Some(since) = since { (moment(since, now)) } }
             @if may_write { td { (deeds::link(&reader.source, &Deed::EndReader(reader.id), "End", &format!("reader {}", reader.id))) } }
         }
     }
 }
 
-fn slot_row(slot: &SlotStatus, with_source: bool, may_write: bool) -> Markup {
+fn slot_row(row: &SlotRow<'_>, with_source: bool, may_write: bool) -> Markup {
+    let slot = row.is;
     html! {
         tr {
             th scope="row" { (slot.name) }
             @if with_source { td { a href=(format!("/source/{}", slot.source)) { (slot.source) } } }
             td {
-                @if slot.connected { "connected" }
-                @else { span class="warning text" { "gone for " (units::duration(slot.away_seconds)) } }
+                @if slot.connected { (row.here) } @else { span class="warning text" { (row.here) } }
             }
             td { (place(slot.position.as_ref())) }
-            td class="number" { (behind(slot.behind_bytes, slot.behind_seconds)) }
-            td { @match &slot.released {
-                Some(why) => span class="warning text" { "nothing: " (why) },
+            td class="number" { (behind(row.behind.as_deref())) }
+            td { @match &row.keeps_nothing {
+                Some(why) => span class="warning text" { (why) },
                 None => "what its reader lacks",
             } }
             @if may_write { td {
@@ -110,14 +108,8 @@ fn slot_row(slot: &SlotStatus, with_source: bool, may_write: bool) -> Markup {
     }
 }
 
-fn behind(bytes: Option<u64>, seconds: Option<u64>) -> Markup {
-    html! {
-        @match bytes {
-            Some(0) => "nothing",
-            Some(bytes) => { (units::bytes(bytes)) @if let Some(seconds) = seconds { ", " (units::duration(seconds)) } },
-            None => span class="dim" { "–" },
-        }
-    }
+fn behind(words: Option<&str>) -> Markup {
+    html! { @match words { Some(words) => (words), None => span class="dim" { "–" } } }
 }
 
 /// What others call themselves: one line, and not longer than a line.

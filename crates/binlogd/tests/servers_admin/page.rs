@@ -342,7 +342,7 @@ fn what_can_be_changed_is_asked_first_and_told_then() {
     click(&mut browser, "", ".question button");
     browser.wait("", "#did", "was ended");
     wait_within(PATIENCE, "the reader has been sent away", || reader.has_ended());
-    browser.wait("", "#readers", "gone for");
+    browser.wait("", "#readers", "away for");
     browser.assert_accessible("");
     click(&mut browser, "", "#readers a[href*='do=drop']");
     browser.wait("", "h1", "Drop the slot warehouse?");

@@ -4,8 +4,8 @@ use super::page::{Page, WIDTH, wrapped};
 use crate::cli::style::clean;
 use crate::cli::units;
 use jiff::Timestamp;
-use status::{ReaderStatus, ServeStatus, SlotStatus};
-use std::cmp::Reverse;
+use status::ServeStatus;
+use status::view::{ReaderRow, Readers, SlotRow};
 use std::fmt::{Result, Write};
 
 /// Of more readers those are shown that are behind most; JSON has all of them.
@@ -29,13 +29,9 @@ pub(in crate::cli) fn of_source(status: &ServeStatus, source: &str, width: usize
 
 impl Page {
     fn of_source(&mut self, status: &ServeStatus, source: &str) -> Result {
-        for reader in status.readers.iter().filter(|reader| reader.source == source) {
-            self.reader(reader)?;
-        }
-        for slot in status.slots.iter().filter(|slot| slot.source == source) {
-            self.slot(slot)?;
-        }
-        Ok(())
+        let shown = Readers::of(status, Some(source), usize::MAX);
+        shown.readers.iter().try_for_each(|row| self.reader(row))?;
+        shown.slots.iter().try_for_each(|row| self.slot(row))
     }
 
     fn readers(&mut self, status: &ServeStatus) -> Result {
@@ -63,49 +59,30 @@ impl Page {
         );
         self.line("came", Some(&came))?;
         self.line("sent", Some(&units::bytes(counters.sent_bytes)))?;
-        let mut readers: Vec<&ReaderStatus> = status.readers.iter().collect();
-        // Who reads first, the one that is behind most before the others.
-        readers.sort_by_key(|reader| (!reader.dumps(), Reverse(reader.behind_bytes)));
-        for reader in readers.iter().take(SHOWN_MAX) {
-            self.reader(reader)?;
+        let shown = Readers::of(status, None, SHOWN_MAX);
+        shown.readers.iter().try_for_each(|row| self.reader(row))?;
+        if shown.readers_left_out > 0 {
+            writeln!(self.text, "  … and {} more, see --json", shown.readers_left_out)?;
         }
-        if readers.len() > SHOWN_MAX {
-            writeln!(self.text, "  … and {} more, see --json", readers.len() - SHOWN_MAX)?;
-        }
-        let mut slots: Vec<&SlotStatus> = status.slots.iter().collect();
-        // Those that do what they are for come last.
-        slots.sort_by_key(|slot| (slot.released.is_none(), slot.connected, Reverse(slot.behind_bytes)));
-        for slot in slots.iter().take(SHOWN_MAX) {
-            self.slot(slot)?;
-        }
-        if slots.len() > SHOWN_MAX {
-            writeln!(self.text, "  … and {} slots more, see --json", slots.len() - SHOWN_MAX)?;
+        shown.slots.iter().try_for_each(|row| self.slot(row))?;
+        if shown.slots_left_out > 0 {
+            writeln!(self.text, "  … and {} slots more, see --json", shown.slots_left_out)?;
         }
         Ok(())
     }
 
-    fn slot(&mut self, slot: &SlotStatus) -> Result {
-        let behind = match (slot.behind_bytes, slot.behind_seconds) {
-            (Some(0), _) => "behind by nothing".to_owned(),
-            (Some(bytes), Some(seconds)) => {
-                format!("behind by {}, {}", units::bytes(bytes), units::duration(seconds))
-            }
-            (Some(bytes), None) => format!("behind by {}", units::bytes(bytes)),
-            (None, _) => "its file is gone".to_owned(),
-        };
-        let here = match slot.connected {
-            true => "connected".to_owned(),
-            false => format!("away for {}", units::duration(slot.away_seconds)),
-        };
-        let keeps = slot.released.as_ref().map_or_else(String::new, |why| format!(", keeps nothing: {why}"));
-        let text = format!("slot {}, source {}: {here}, {behind}{keeps}", slot.name, slot.source);
-        for (number, line) in wrapped(&clean(&text), self.width - 4).into_iter().enumerate() {
-            writeln!(self.text, "{}{line}", if number == 0 { "  " } else { "    " })?;
-        }
-        Ok(())
+    fn slot(&mut self, row: &SlotRow<'_>) -> Result {
+        let behind = row
+            .behind
+            .as_ref()
+            .map_or_else(|| "its file is gone".to_owned(), |behind| format!("behind by {behind}"));
+        let keeps = row.keeps_nothing.as_ref().map_or_else(String::new, |why| format!(", keeps {why}"));
+        let text = format!("slot {}, source {}: {}, {behind}{keeps}", row.is.name, row.is.source, row.here);
+        self.item(&text)
     }
 
-    fn reader(&mut self, reader: &ReaderStatus) -> Result {
+    fn reader(&mut self, row: &ReaderRow<'_>) -> Result {
+        let reader = row.is;
         let mut who = format!("{}@{}", reader.user, reader.address);
         if let Some(id) = reader.server_id {
             write!(who, ", server_id {id}")?;
@@ -113,46 +90,35 @@ impl Page {
         if !reader.program.is_empty() {
             write!(who, ", {}", reader.program)?;
         }
-        let what = if reader.dumps() { self.progress(reader) } else { reader.command.clone() };
+        let what = if reader.dumps() { progress(row) } else { reader.command.clone() };
         let connected = units::duration(reader.connected_seconds);
-        let text = format!("{} {who}, source {}, for {connected}: {what}", reader.id, reader.source);
-        for (index, line) in wrapped(&clean(&text), self.width - 4).into_iter().enumerate() {
-            writeln!(self.text, "  {}{line}", if index == 0 { "" } else { "  " })?;
+        self.item(&format!("{} {who}, source {}, for {connected}: {what}", reader.id, reader.source))
+    }
+
+    fn item(&mut self, text: &str) -> Result {
+        for (number, line) in wrapped(&clean(text), self.width - 4).into_iter().enumerate() {
+            writeln!(self.text, "{}{line}", if number == 0 { "  " } else { "    " })?;
         }
         Ok(())
     }
+}
 
-    fn progress(&self, reader: &ReaderStatus) -> String {
-        let at = reader.position.as_ref().map(|at| format!("at {} {}", at.file, at.offset));
-        let at = at.unwrap_or_else(|| "looking for its place".to_owned());
-        let behind = match (reader.behind_bytes, reader.behind_seconds) {
-            (Some(0), _) => "behind by nothing".to_owned(),
-            (Some(bytes), Some(seconds)) => {
-                format!("behind by {} and {}", units::bytes(bytes), units::duration(seconds))
-            }
-            (Some(bytes), None) => format!("behind by {}", units::bytes(bytes)),
-            (None, Some(seconds)) => format!("behind by {}", units::duration(seconds)),
-            (None, None) => "how far behind is not known".to_owned(),
-        };
-        let confirmed = match &reader.confirmed {
-            Some(at) => format!(", confirmed {} {}", at.file, at.offset),
-            None if reader.semi_sync => ", nothing confirmed".to_owned(),
-            None => String::new(),
-        };
-        let mut text = format!("{at}, {behind}, {} sent{confirmed}", units::bytes(reader.sent_bytes));
-        match &reader.stop {
-            Some(stop) if reader.stopped => text += &format!("; stopped as it is meant to: {stop}"),
-            Some(stop) => text += &format!("; stops {stop}"),
-            None => {}
-        }
-        if let Some(not_here) = &reader.stop_not_here {
-            text += &format!(" ({not_here})");
-        }
-        if reader.delay_seconds > 0 {
-            text += &format!("; delayed by {}", units::duration(reader.delay_seconds));
-        }
-        text
-    }
+/// How far a reader is, how much it has, and what holds it back.
+fn progress(row: &ReaderRow<'_>) -> String {
+    let reader = row.is;
+    let at = reader.position.as_ref().map(|at| format!("at {} {}", at.file, at.offset));
+    let at = at.unwrap_or_else(|| "looking for its place".to_owned());
+    let behind = row
+        .behind
+        .as_ref()
+        .map_or_else(|| "how far behind is not known".to_owned(), |behind| format!("behind by {behind}"));
+    let confirmed = match &reader.confirmed {
+        Some(at) => format!(", confirmed {} {}", at.file, at.offset),
+        None if reader.semi_sync => ", nothing confirmed".to_owned(),
+        None => String::new(),
+    };
+    let held_back: String = row.held_back.iter().map(|why| format!("; {why}")).collect();
+    format!("{at}, {behind}, {} sent{confirmed}{held_back}", units::bytes(reader.sent_bytes))
 }
 
 #[cfg(test)]
@@ -160,6 +126,7 @@ mod tests {
     use super::*;
     use codec::Position;
     use status::ServeCounters;
+    use status::{ReaderStatus, SlotStatus};
 
     fn reader(id: u32, behind: Option<u64>) -> ReaderStatus {
         ReaderStatus {
@@ -227,8 +194,8 @@ mod tests {
         ];
         let shown = render(&ServeStatus { slots, ..ServeStatus::default() }, false, Timestamp::UNIX_EPOCH);
         let one_line = shown.split_whitespace().collect::<Vec<_>>().join(" ");
-        let words = "slot old, source orders: away for 1 min 1 s, behind by 2.0 KiB, 2 min 0 s, keeps nothing: it is behind by 2048 \
-                     bytes, more than slot_max_bytes slot warehouse, source orders: away for 1 min 1 s, behind by 2.0 KiB, 2 min 0 s";
+        let words = "slot old, source orders: away for 1 min 1 s, behind by 2.0 KiB and 2 min 0 s, keeps nothing: it is behind by 2048 \
+                     bytes, more than slot_max_bytes slot warehouse, source orders: away for 1 min 1 s, behind by 2.0 KiB and 2 min 0 s";
         assert!(one_line.ends_with(words), "{shown}");
         assert!(shown.lines().all(|line| line.chars().count() <= WIDTH), "{shown}");
     }
