@@ -6,7 +6,7 @@ use super::*;
 use crate::recover::{Tail, recover};
 use crate::storage::StorageFile;
 use crate::storage::posix::PosixStorage;
-use crate::storage::posix_instead::PosixInstead;
+use crate::testing::instead::PosixInstead;
 use crate::testing::{FileBuilder, NOW, SERVER_UUID, first_timeline};
 use crate::timeline::gaps::Gaps;
 use crate::timeline::held::HeldGtids;

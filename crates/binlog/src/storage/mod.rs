@@ -9,7 +9,6 @@ pub mod failed;
 pub mod lock;
 pub mod posix;
 pub(crate) mod posix_file;
-pub mod posix_instead;
 
 use crate::storage::lock::Lock;
 use codec::gtid::GtidState;

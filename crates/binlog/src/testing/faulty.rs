@@ -1,7 +1,7 @@
 //! A storage that fails the operation of one's choice.
 
+use super::instead::PosixInstead;
 use crate::storage::posix::PosixStorage;
-use crate::storage::posix_instead::PosixInstead;
 use crate::storage::{ReadAt, ReadFile, Storage, StorageFile};
 use std::io::{self, IoSlice};
 use std::ops::Range;

@@ -1,8 +1,8 @@
 //! A disk whose process is killed at the step of one's choice.
 
-use crate::storage::lock::Lock;
+use super::instead::PosixInstead;
 use crate::storage::posix::PosixStorage;
-use crate::storage::{BackgroundSync, Entry, Found, ReadAt, ReadFile, Storage, StorageFile};
+use crate::storage::{ReadAt, ReadFile, Storage, StorageFile};
 use std::io::{self, IoSlice};
 use std::path::Path;
 use std::sync::Arc;
@@ -41,66 +41,26 @@ impl KilledStorage {
     }
 }
 
-impl Storage for KilledStorage {
-    fn create(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
+impl PosixInstead for KilledStorage {
+    fn create_file(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
         self.step()?;
         Ok(self.file(PosixStorage.create(path)?))
     }
 
-    fn open(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
+    fn open_file(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
         Ok(self.file(PosixStorage.open(path)?))
     }
 
-    fn open_synced(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
+    fn open_synced_file(&self, path: &Path) -> io::Result<Box<dyn StorageFile>> {
         Ok(self.file(PosixStorage.open_synced(path)?))
     }
 
-    fn create_dir(&self, path: &Path) -> io::Result<()> {
-        self.step()?;
-        PosixStorage.create_dir(path)
+    fn may_change(&self) -> io::Result<()> {
+        self.step()
     }
 
-    fn remove_file(&self, path: &Path) -> io::Result<()> {
-        self.step()?;
-        PosixStorage.remove_file(path)
-    }
-
-    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.step()?;
-        PosixStorage.rename(from, to)
-    }
-
-    fn sync_dir(&self, path: &Path) -> io::Result<()> {
-        self.step()?;
-        PosixStorage.sync_dir(path)
-    }
-
-    fn list(&self, folder: &Path) -> io::Result<Vec<Entry>> {
-        PosixStorage.list(folder)
-    }
-
-    fn look(&self, path: &Path) -> io::Result<Found> {
-        PosixStorage.look(path)
-    }
-
-    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        PosixStorage.read(path)
-    }
-
-    fn open_read(&self, path: &Path) -> io::Result<Box<dyn ReadFile>> {
-        PosixStorage.open_read(path)
-    }
-
-    fn lock(&self, path: &Path) -> io::Result<Lock> {
-        PosixStorage.lock(path)
-    }
-
-    fn beside(&self) -> Arc<dyn Storage> {
+    fn storage_beside(&self) -> Arc<dyn Storage> {
         Arc::new(self.clone())
-    }
-
-    fn background_sync(&self) -> Box<dyn BackgroundSync> {
-        PosixStorage.background_sync()
     }
 }
 

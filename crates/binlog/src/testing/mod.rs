@@ -4,6 +4,7 @@
 
 mod faulty;
 mod files;
+pub(crate) mod instead;
 mod killed;
 mod memory;
 mod random;

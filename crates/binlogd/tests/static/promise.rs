@@ -63,8 +63,6 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
             ("binlog/storage/activity.rs", 1),
             ("binlog/timeline/index.rs", 1),
             ("binlog/journal/mod.rs", 3),
-            // Passes it on, for storages of tests and benchmarks.
-            ("binlog/storage/posix_instead.rs", 1),
             ("binlog/purge/reserve.rs", 1),
             ("binlog/purge/unfinished.rs", 1),
             ("binlog/recover.rs", 1),
@@ -87,8 +85,6 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
             ("binlog/storage/activity.rs", 1),
             ("binlog/timeline/index.rs", 1),
             ("binlog/journal/mod.rs", 2),
-            // Passes it on, for storages of tests and benchmarks.
-            ("binlog/storage/posix_instead.rs", 1),
             ("binlog/timeline/mod.rs", 1),
         ],
     ),

@@ -1,8 +1,7 @@
-//! The file system with other files: for tests that fail some operations on them, and for benchmarks of other ways to write
-//! them.
+//! The file system with other files: for tests that fail some operations on them.
 
-use super::lock::Lock;
-use super::posix::PosixStorage;
+use crate::storage::lock::Lock;
+use crate::storage::posix::PosixStorage;
 use crate::storage::{BackgroundSync, Entry, Found, ReadFile, Storage, StorageFile};
 use std::fmt::Debug;
 use std::io;
@@ -34,6 +33,14 @@ pub(crate) trait PosixInstead: Send + Sync + Debug {
     /// As there.
     fn open_synced_file(&self, path: &Path) -> io::Result<Box<dyn StorageFile>>;
 
+    /// Before a folder is made or synced, and before a file is renamed or removed.
+    ///
+    /// # Errors
+    /// Those of that operation, in the place of trying.
+    fn may_change(&self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Whether the file can be removed at all.
     ///
     /// # Errors
@@ -62,19 +69,23 @@ impl<S: PosixInstead> Storage for S {
     }
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
+        self.may_change()?;
         PosixStorage.create_dir(path)
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
+        self.may_change()?;
         self.may_remove(path)?;
         PosixStorage.remove_file(path)
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.may_change()?;
         PosixStorage.rename(from, to)
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        self.may_change()?;
         PosixStorage.sync_dir(path)
     }
 
