@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-restore fetch test test-quick test-clients test-page test-alerts check manifests bench-ack bench-archive bench-catchup bench-find bench-serve bench-many bench-restore back-again lab fuzz kill-loop mysql-tests sim sim-archive sim-quorum soak dist dist-twice container test-packages packages-check clean-servers docs reference lines times
+.PHONY: help demo demo-restore fetch test test-quick test-clients test-page test-alerts check manifests bench-ack bench-archive bench-catchup bench-find bench-serve bench-many bench-restore back-again lab fuzz kill-loop switch-overs mysql-tests sim sim-archive sim-quorum soak dist dist-twice container test-packages packages-check clean-servers docs reference lines times
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -127,6 +127,10 @@ kill-loop: ## kill binlogd, and a MariaDB that then cuts its own log, under load
 	@scripts/servers fetch all
 	@scripts/servers sysbench >/dev/null
 	BINLOGD_KILL_ROUNDS=$(ROUNDS) cargo test --workspace --locked --test 'servers_*' -- kill:: mariadb_recovery:: --nocapture
+
+switch-overs: ## planned switch-overs under load, ROUNDS (20) in each scene: two hosts, three, peers, a chain
+	@scripts/servers fetch all
+	BINLOGD_SWITCH_ROUNDS=$(ROUNDS) cargo test --workspace --locked --test servers_timelines --test servers_serve -- switch_over --nocapture
 
 MINUTES ?= 2
 soak: ## break network, binlogd and sources at random for MINUTES (2), and lose nothing

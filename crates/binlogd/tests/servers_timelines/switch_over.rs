@@ -11,7 +11,7 @@ use crate::common::ledger::copied_entries;
 use crate::common::pair::{demote, wait_replicated};
 use crate::common::readers::serve_port;
 use crate::common::semi_sync::SemiSync;
-use crate::common::switching::{Clients, TIMEOUT, in_words, rounds, servers, switch_over};
+use crate::common::switching::{Clients, TIMEOUT, become_source, in_words, rounds, servers, switch_over};
 use serde_json::Value;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -35,7 +35,9 @@ fn assert_holds(daemon: &Daemon, told: &BTreeSet<u64>) {
 
 fn follows(name: &str, count: usize, usual: usize) {
     let servers = servers(name, count);
-    let daemon = Daemon::start_on(&list(&servers), &FLAGS);
+    // Another host takes connections and says nothing: nobody waits for that one.
+    let hung = TcpListener::bind("127.0.0.1:0").unwrap();
+    let daemon = Daemon::start_on(&format!("{},{}", list(&servers), hung.local_addr().unwrap()), &FLAGS);
     SemiSync::enable(&servers[0], TIMEOUT).wait_attached();
     let clients = Clients::start(&servers);
     let (mut source, mut took) = (0, Vec::new());
@@ -54,6 +56,7 @@ fn follows(name: &str, count: usize, usual: usize) {
         daemon.source()["hosts_in_doubt"].is_null() && !daemon.log().contains("which host is the source?")
     );
     if count == 2 {
+        back_within_a_second(&servers[source], &servers[1 - source]);
         what_only_looks_like_one(&servers[source], &servers[1 - source], &daemon);
     }
 }
@@ -103,12 +106,25 @@ fn session(source: &Value) -> (Value, Value) {
     (source["host"].clone(), source["connected_since"].clone())
 }
 
+/// The switch-over is taken back at once: whether binlogd has gone along or not, commits do not wait for long.
+fn back_within_a_second(source: &Server, replica: &Server) {
+    let semi_sync = SemiSync::of(source);
+    let acknowledged = semi_sync.counters().yes_tx;
+    demote(source);
+    become_source(replica);
+    demote(replica);
+    become_source(source);
+    source.sql("INSERT INTO ledger.entry VALUES (90000001, '')");
+    let counters = semi_sync.wait_until(|counters| counters.yes_tx > acknowledged);
+    assert!(counters.on && counters.no_tx == 0, "{counters:?}");
+}
+
 /// A replica that was left writable, and a source that is read-only for a while: both have everything.
 fn what_only_looks_like_one(source: &Server, replica: &Server, daemon: &Daemon) {
     let before = session(&daemon.source());
     demote(source);
-    source.sql("SET GLOBAL read_only = 0");
-    replica.sql("SET GLOBAL read_only = 0");
+    become_source(source);
+    become_source(replica);
     let port = replica.port();
     let doubt = |words: &'static str| {
         let doubted = daemon.wait_until(|source| text(source).contains(words), PATIENCE);
@@ -118,7 +134,7 @@ fn what_only_looks_like_one(source: &Server, replica: &Server, daemon: &Daemon) 
     doubt("the source, and to");
     demote(source);
     doubt("but they could before");
-    source.sql("SET GLOBAL read_only = 0");
+    become_source(source);
     doubt("the source, and to");
     demote(replica);
     daemon.wait_until(|source| source["hosts_in_doubt"].is_null(), PATIENCE);

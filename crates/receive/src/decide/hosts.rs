@@ -41,6 +41,8 @@ impl Standing {
 pub struct Hosts {
     count: usize,
     current: usize,
+    /// The host that was left for the current one, which may be the source again by now.
+    left: Option<usize>,
     /// Hosts that were tried in vain since the last session.
     failures: usize,
     /// When the search for a source began.
@@ -54,7 +56,7 @@ impl Hosts {
     /// When the list is empty, which no valid configuration has.
     pub fn new(count: usize, now: Instant) -> Hosts {
         assert!(count > 0, "a source has at least one host");
-        Hosts { count, current: 0, failures: 0, since: now }
+        Hosts { count, current: 0, left: None, failures: 0, since: now }
     }
 
     /// Number of the host to try.
@@ -79,18 +81,19 @@ impl Hosts {
     /// The current host is not the source now. The next one is tried; true when all were, so that it is time for a pause.
     pub fn failed(&mut self) -> bool {
         self.failures += 1;
-        self.current = (self.current + 1) % self.count;
+        self.current = self.left.take().unwrap_or((self.current + 1) % self.count);
         self.failures.is_multiple_of(self.count)
     }
 
-    /// This host is the source now.
+    /// This host is the source now, and no longer the current one.
     pub fn go_to(&mut self, host: usize) {
+        self.left = Some(self.current);
         self.current = host % self.count;
     }
 
     /// The current host was the source until now, so it is tried first.
     pub fn session_ended(&mut self, now: Instant) {
-        (self.failures, self.since) = (0, now);
+        (self.left, self.failures, self.since) = (None, 0, now);
     }
 }
 
@@ -123,6 +126,18 @@ mod tests {
         hosts.session_ended(now);
         assert!(!hosts.accepts(Standing::Behind, now));
         assert!(Hosts::new(1, now).accepts(Standing::Behind, now), "where there is no other, at once");
+    }
+
+    #[test]
+    fn who_was_left_for_another_one_is_tried_next() {
+        let mut hosts = Hosts::new(4, Instant::now());
+        hosts.failed();
+        hosts.go_to(3);
+        assert_eq!(hosts.current(), 3);
+        assert!(!hosts.failed());
+        assert_eq!(hosts.current(), 1);
+        hosts.failed();
+        assert_eq!(hosts.current(), 2, "and then one after the other");
     }
 
     #[test]

@@ -85,6 +85,7 @@ impl SourceWatch {
             semi_sync_is_on: false,
             others: Others::start(upstream, end.clone())?,
             doubts: Doubts::default(),
+            doubt: None,
             remembered: Remembered::new(
                 upstream.storage.beside(),
                 &upstream.data_dir.join(&upstream.config.name),
@@ -134,6 +135,8 @@ struct Watch {
     others: Option<Others>,
     /// Which host is the source.
     doubts: Doubts,
+    /// What was said of that.
+    doubt: Option<String>,
     remembered: Remembered,
 }
 
@@ -210,8 +213,8 @@ impl Watch {
         if self.monitor.watched().as_ref() != Some(of) {
             return true;
         }
-        let held = self.monitor.gtids().durable;
-        let verdict = others.look(&mut connected.connection, number, source, &held, &*self.clock);
+        let held = || self.monitor.gtids().durable;
+        let verdict = others.look(&mut connected.connection, number, source, held, &*self.clock);
         let Ok(verdict) = verdict else { return false };
         if let Verdict::GoTo(to) = verdict
             && self.monitor.watched().as_ref() == Some(of)
@@ -220,27 +223,27 @@ impl Watch {
         }
         let doubt = self.doubts.hear(&verdict, self.clock.now());
         let doubt = doubt.map(|doubt| doubt.in_words(&of.host, |host| hosts[host].to_string()));
-        let known = self.monitor.facts().hosts_in_doubt;
+        if doubt == self.doubt {
+            return true;
+        }
         match &doubt {
-            Some(doubt) if known.as_ref() != Some(doubt) => {
+            Some(doubt) => {
                 tracing::warn!(
                     source = self.config.name,
                     host = of.host,
                     "which host is the source? {doubt}"
                 );
             }
-            None if known.is_some() => {
+            None => {
                 tracing::info!(
                     source = self.config.name,
                     host = of.host,
                     "no doubt any more which host is the source"
                 );
             }
-            _ => {}
         }
-        if known != doubt {
-            self.monitor.update_facts(|facts| facts.hosts_in_doubt = doubt);
-        }
+        self.doubt.clone_from(&doubt);
+        self.monitor.update_facts(|facts| facts.hosts_in_doubt = doubt);
         true
     }
 
@@ -271,9 +274,9 @@ impl Watch {
         self.hang_up();
         if let Some(others) = &self.others {
             others.rest();
-            if self.monitor.facts().hosts_in_doubt.is_some() {
-                self.monitor.update_facts(|facts| facts.hosts_in_doubt = None);
-            }
+        }
+        if self.doubt.take().is_some() {
+            self.monitor.update_facts(|facts| facts.hosts_in_doubt = None);
         }
     }
 

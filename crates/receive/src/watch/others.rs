@@ -11,6 +11,7 @@ use crate::watch::counters::LOOK_MAX;
 use codec::gtid::GtidState;
 use source::clock::Clock;
 use source::identify::SourceIdentity;
+use status::Watched;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -122,7 +123,7 @@ impl Others {
         connection: &mut Connection,
         number: usize,
         source: &mut SourceIdentity,
-        held: &GtidState,
+        held: impl FnOnce() -> Arc<GtidState>,
         clock: &dyn Clock,
     ) -> Result<Verdict, WireError> {
         let is_read_only = SourceIdentity::ask_read_only(connection)?;
@@ -135,11 +136,13 @@ impl Others {
             hosts[number].seen.look(is_read_only, clock.now());
             hosts.clone()
         };
+        let mut all: Option<Arc<GtidState>> = None;
         // Behind that: nobody writes there any more, so that this is all that it will ever have.
         if is_read_only
             && hosts.iter().enumerate().any(|(other, host)| other != number && host.seen.is_writable())
         {
             source.ask_executed(connection)?;
+            all = Some(held());
         }
         let is_itself = |host: &Host| host.identity.as_ref().is_some_and(|other| other.uuid == source.uuid);
         let others: Vec<Other> = hosts
@@ -149,7 +152,7 @@ impl Others {
             .map(|(host, known)| Other {
                 host,
                 seen: known.seen,
-                has: has(known.identity.as_deref(), source, held),
+                has: has(known.identity.as_deref(), source, all.as_deref()),
             })
             .collect();
         Ok(decide(&hosts[number].seen, &others, clock.now()))
@@ -157,9 +160,9 @@ impl Others {
 }
 
 /// Whether a host has all that the read-only source has executed, and all that the copy holds.
-fn has(other: Option<&SourceIdentity>, source: &SourceIdentity, held: &GtidState) -> Has {
-    let Some(other) = other.filter(|other| other.has_gtids && source.has_gtids && other.kind == source.kind)
-    else {
+fn has(other: Option<&SourceIdentity>, source: &SourceIdentity, held: Option<&GtidState>) -> Has {
+    let can_tell = |other: &&SourceIdentity| other.has_gtids && source.has_gtids && other.kind == source.kind;
+    let (Some(other), Some(held)) = (other.filter(can_tell), held) else {
         return Has::Unknown;
     };
     let has_all = |gtids: &GtidState| gtids.is_empty() || other.lacks(gtids).is_empty();
@@ -181,7 +184,9 @@ impl Onlooker {
         let name = self.upstream.config.hosts[self.number].to_string();
         while !self.shared.end.load(Ordering::Acquire) {
             // One to which a session goes has that session's looks.
-            let is_other = self.upstream.monitor.watched().is_some_and(|watched| watched.host != name);
+            // And a binlogd that is received from is no standby's source.
+            let is_other = |watched: Watched| watched.host != name && watched.timeline_above.is_none();
+            let is_other = self.upstream.monitor.watched().is_some_and(is_other);
             if !is_other {
                 self.hang_up();
             }

@@ -175,6 +175,9 @@ pub fn switch_over(servers: &[Server], from: usize, to: usize, clients: &Clients
     let counters = before.counters();
     assert!(counters.on && counters.no_tx == 0, "{counters:?}");
     wait_replicated(new, old);
+    if servers.len() > 2 {
+        new.sql("FLUSH BINARY LOGS"); // As the page has it, so that the new timeline begins with a small file.
+    }
     // On a replica its applier would wait for acknowledgements.
     let semi_sync = SemiSync::enable(new, TIMEOUT);
     clients.go_to(to);
@@ -194,6 +197,14 @@ pub fn switch_over(servers: &[Server], from: usize, to: usize, clients: &Clients
         replicate(replica, new);
     }
     took
+}
+
+/// Clients can write to it.
+pub fn become_source(server: &Server) {
+    server.sql(match server.kind() {
+        ServerKind::MariaDb => "SET GLOBAL read_only = 0",
+        ServerKind::MySql => "SET GLOBAL super_read_only = 0; SET GLOBAL read_only = 0",
+    });
 }
 
 /// The middle and the longest of the times, for people.
