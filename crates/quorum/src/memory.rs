@@ -177,7 +177,8 @@ impl Memory {
     }
 
     /// A blank node joins by the promotion of its own that it has just ended, when its copy of the source has the place of the
-    /// epoch on stable storage, as the caller has seen.
+    /// epoch on stable storage, as the caller has seen. It was blank, too, when the first promise of that promotion was asked for:
+    /// what it had confirmed and forgot between the two would be missing.
     ///
     /// # Errors
     /// When the node is not blank.

@@ -78,7 +78,8 @@ impl Promotion {
         self.kind
     }
 
-    /// `node` has promised the ballot. What a node says later stands: it holds more.
+    /// `node` has promised the ballot. What a node says later stands: it holds more. The name must outlive the node's disk: under
+    /// a new name one machine would be counted twice, for what it promised before and after.
     pub fn promised(&mut self, node: Uuid, promise: Promise) {
         if self.kind != Kind::Joining(node) {
             self.promises.insert(node, promise);

@@ -17,8 +17,8 @@ use world::{Outcome, World};
 /// Steps of one history.
 const STEPS: usize = 800;
 
-/// Histories that have found something.
-const KEPT: [u64; 0] = [];
+/// Histories that have found something in this form of the model, or find a rule that is broken on purpose.
+const KEPT: [u64; 5] = [2_335, 15_020, 1_021_732, 5_004_736, 6_134_874];
 
 fn history(seed: u64, trace: bool) -> Result<Outcome, String> {
     let nodes = if seed % 4 == 3 { 5 } else { 3 };

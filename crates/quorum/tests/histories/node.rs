@@ -155,7 +155,8 @@ impl Node {
             return;
         }
         self.live.copy.append(&mut self.pending);
-        if let Some(memory) = self.memory.enter(|accepted| has_place_of(&self.live, accepted)) {
+        let is_copy = self.session.is_some();
+        if let Some(memory) = self.memory.enter(|accepted| is_copy && has_place_of(&self.live, accepted)) {
             self.memory = memory;
             (self.kept, self.withholds) = (None, false);
         }

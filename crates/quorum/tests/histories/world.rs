@@ -253,8 +253,11 @@ impl World {
             return;
         }
         let entered = ours.memory.entered();
-        ours.sync();
         if ours.session != Some((server, of.starts)) {
+            ours.session = None;
+        }
+        ours.sync();
+        if ours.session.is_none() {
             if ours.is_hung {
                 return;
             }
@@ -434,6 +437,13 @@ impl World {
                 );
                 *to != To::Node(node) || !is_founders
             });
+            // It joins by what the others say after that.
+            for number in 0..self.promoters.len() {
+                let is_joining = |of: &Promoter| of.promotion.kind() == Kind::Joining(uuid);
+                if self.promoters[number].as_ref().is_some_and(is_joining) {
+                    self.give_up(number, "its node has lost its disk");
+                }
+            }
             self.is_to_check = true;
         }
     }
