@@ -41,8 +41,8 @@ pub struct Accepted {
     pub ballot: Ballot,
     /// The promotion with which the quorum began: what tells it from all others.
     pub founded: Ballot,
-    /// Its UUID, as timelines name it.
-    pub source: Uuid,
+    /// Its UUID, or what stands in its place where it has none, as timelines name it.
+    pub source: String,
     /// The history of the epoch: what the promises agreed on, or more. The source had it when it was proposed.
     pub history: GtidState,
     /// The end of the source's own log then. A copy of the source that has this place holds the history: a source that

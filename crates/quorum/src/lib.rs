@@ -1,4 +1,5 @@
-//! Who may acknowledge, and whose log: the decisions of a quorum of binlogds. No I/O, no clock.
+//! Who may acknowledge, and whose log: a quorum of binlogds. `ballot`, `memory` and `promotion` decide, without I/O and clock; `node`
+//! keeps the memory in a file, and `words` are what nodes tell one another.
 //!
 //! Several binlogds, the *nodes*, are attached to one source, and each receives its log by itself. A commit is acknowledged once a
 //! majority of them has it on stable storage. After any failure of a minority, the source included, a [`Promotion`] makes another
@@ -41,8 +42,12 @@
 
 mod ballot;
 mod memory;
+mod node;
 mod promotion;
+mod words;
 
 pub use ballot::{Accepted, Ballot, Kind, Place, majority};
 pub use memory::{Founding, Memory, Refusal, Standing};
+pub use node::{Heard, Node, NodeError, QUORUM_FILE};
 pub use promotion::{Agreed, Held, Parted, Promise, Promotion};
+pub use words::{Confirmation, Reply, Request, Senseless, Told};

@@ -1,7 +1,6 @@
 //! What a node must never forget.
 
 use crate::ballot::{Accepted, Ballot, Kind};
-use codec::gtid::Uuid;
 
 /// What a node must never forget. Each function gives the memory as it is to be from now on: the caller makes that durable
 /// *before* anybody is told, or anything is done, by it.
@@ -54,7 +53,7 @@ pub enum Refusal {
     Founded(Ballot),
     /// Another source was accepted in this epoch, which no promotion does.
     #[error("another source, {0}, was accepted in this epoch")]
-    OtherSource(Uuid),
+    OtherSource(String),
 }
 
 impl Memory {
@@ -165,7 +164,7 @@ impl Memory {
             (Some(promised), _) if promised.epoch > ballot.epoch => Err(Refusal::Promised(*promised)),
             (_, Some(known)) if known.ballot.epoch == ballot.epoch => match known == accepted {
                 true => Ok(self.clone()),
-                false => Err(Refusal::OtherSource(known.source)),
+                false => Err(Refusal::OtherSource(known.source.clone())),
             },
             _ => Ok(Memory {
                 promised: Some(ballot),
@@ -217,7 +216,7 @@ mod tests {
         Accepted {
             ballot,
             founded,
-            source: Uuid::from_bytes([7; 16]),
+            source: "one".to_owned(),
             history: GtidState::empty(ServerKind::MySql),
             place: Place { file: "binlog.000001".to_owned(), identity: 1, offset: 4 },
         }
@@ -263,7 +262,7 @@ mod tests {
         assert_eq!((counting.standing(), counting.entered()), (Standing::Counting(&five), 5));
         assert_eq!(counting.enter(|_| panic!("it is known already")), None);
         assert_eq!(counting.accept(&five), Ok(counting.clone()));
-        let other = Accepted { source: Uuid::from_bytes([8; 16]), ..five.clone() };
+        let other = Accepted { source: "other".to_owned(), ..five.clone() };
         assert_eq!(counting.accept(&other), Err(Refusal::OtherSource(five.source)));
         // The epoch in which bytes were received is not the one that was accepted since.
         let later = counting.accept(&source(ballot(6, 4), ballot(1, 1))).unwrap();

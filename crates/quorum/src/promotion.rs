@@ -171,7 +171,7 @@ mod tests {
         let accepted = Accepted {
             ballot: Ballot { epoch: 9, ..founded },
             founded,
-            source: SOURCE.parse().unwrap(),
+            source: SOURCE.to_owned(),
             history: gtids("1"),
             place: Place { file: "binlog.000001".to_owned(), identity: 1, offset: 4 },
         };

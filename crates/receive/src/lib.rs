@@ -40,6 +40,7 @@
 //! | `above.rs`, `above_error.rs` | a host that is another binlogd: what it says of its timelines; why it does not lead on |
 //! | `mirror.rs` | which of these timelines comes next here |
 //! | `older_at_peer.rs` | the end of an older timeline that a peer alone holds |
+//! | `nodes/` | the other nodes of a quorum: how far they are; a quorum begins, a node joins |
 //! | `hosts.rs` | which host of the list is the source |
 //! | `backoff.rs`, `repeats.rs` | pauses; what the log says of errors that come again and again |
 //! | `shortage.rs` | a full disk: when a session is worth another try |
@@ -55,6 +56,7 @@
 
 pub mod attempt;
 pub mod decide;
+mod nodes;
 pub mod peers;
 pub mod session;
 mod sink;

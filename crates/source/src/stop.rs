@@ -46,6 +46,8 @@ pub enum Interruption {
         /// Its name.
         host: String,
     },
+    /// The quorum of the source has gone on to another epoch, in words.
+    Epoch(String),
 }
 
 /// Holds a socket that a [`StopSignal`] will shut down.

@@ -17,6 +17,7 @@ use crate::figures::history::Recent;
 use crate::figures::latency::LatencySummary;
 use crate::figures::resources::ResourcesStatus;
 use crate::judge::verdict::{Verdict, Worry};
+use crate::quorum::QuorumStatus;
 use crate::semi_sync::ack_replicas::AckReplicasStatus;
 use crate::state::name::StateName;
 use jiff::Timestamp;
@@ -152,6 +153,8 @@ pub struct SourceStatus {
     pub unasked_transactions: UnaskedTransactions,
     /// The receivers further down that acknowledgements wait for; null without `ack_after_replicas`.
     pub ack_replicas: Option<AckReplicasStatus>,
+    /// The quorum of which this binlogd is a node; null without `quorum`, and when no daemon runs.
+    pub quorum: Option<QuorumStatus>,
     /// Up to where the archive has the history; null for a source that is not archived, and when no daemon runs.
     pub archive: Option<ArchiveStatus>,
     /// Sealed files that have no search index yet, which a search makes; null with `search_index = false`, before the first look, and

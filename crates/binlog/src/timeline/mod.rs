@@ -3,6 +3,7 @@
 pub mod beginning;
 pub mod described;
 pub mod extent;
+pub mod file_identity;
 pub mod files;
 pub mod gaps;
 pub mod held;

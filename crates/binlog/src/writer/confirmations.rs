@@ -62,11 +62,21 @@ impl Confirmations {
         }
         state.receivers.push(confirmed);
         drop(state);
+        self.tell();
+    }
+
+    fn tell(&self) {
         self.changes.fetch_add(1, SeqCst);
         if let Some(wake) = self.wake.get() {
             // Fails when the counter is full, and then it is awake.
             let _ = rustix::io::write(wake, &1_u64.to_ne_bytes());
         }
+    }
+
+    /// What was confirmed counts no more, and whoever waits looks again.
+    pub fn forget(&self) {
+        self.state().receivers.clear();
+        self.tell();
     }
 
     /// Counts up with each confirmation.

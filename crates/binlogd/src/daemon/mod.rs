@@ -34,10 +34,13 @@ use admin::{AddressFile, AdminServer};
 use anyhow::Context;
 use archiving::{Archive, Archiving, Copy};
 use binlog::folder::{check_free, make_folder};
+use binlog::storage::Storage;
 use binlog::storage::activity::{DiskActivity, WatchedStorage};
 use binlog::storage::posix::PosixStorage;
+use binlog::writer::published::Published;
 use config::{Config, ConfigError, Loaded, SourceConfig};
 use controls::{Controlled, DaemonControls};
+use quorum::Node;
 use receive::Upstream;
 use receive::watch::SourceWatch;
 use retention::Retention;
@@ -48,7 +51,7 @@ use service_manager::ServiceManager;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use source::clock::SystemClock;
-use source::stop::StopSignal;
+use source::stop::{Interruption, StopSignal};
 use status::{DaemonMonitor, SourceMonitor, SourceState};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -243,15 +246,28 @@ impl Daemon {
         let activity = Arc::new(DiskActivity::default());
         self.hang_watch.watch(monitor.clone(), &activity);
         self.service_manager.watch(monitor.clone(), &activity, source);
+        let storage: Arc<dyn Storage> = Arc::new(WatchedStorage::new(PosixStorage, activity));
+        let (published, stop) = (Arc::<Published>::default(), Arc::new(StopSignal::new()));
+        let quorum = (!source.quorum.is_empty()).then(|| {
+            let others = source.quorum.iter().map(ToString::to_string).collect();
+            let folder = self.config.data_dir.join(&source.name);
+            let stop = stop.clone();
+            let ends_session = Box::new(move |why| stop.interrupt(Interruption::Epoch(why)));
+            let node = Arc::new(Node::new(storage.beside(), folder, published.clone(), others, ends_session));
+            // A source that is started again has a monitor of its own.
+            let _ = monitor.quorum.set(node.clone());
+            node
+        });
         Upstream {
             config: source.clone(),
             data_dir: self.config.data_dir.clone(),
-            storage: Arc::new(WatchedStorage::new(PosixStorage, activity)),
+            storage,
             network: Arc::new(Tcp),
             clock: Arc::new(SystemClock),
             monitor,
-            published: Arc::default(),
-            stop: Arc::new(StopSignal::new()),
+            published,
+            quorum,
+            stop,
         }
     }
 
@@ -345,6 +361,7 @@ impl Daemon {
                 user: source.user.clone(),
                 purger: purger.clone(),
                 switch,
+                quorum: upstream.quorum.clone(),
                 uuid: None,
             };
             let shared: Arc<dyn Readers> = serve.shared().clone();

@@ -9,6 +9,7 @@ mod complaints;
 mod fleet;
 mod lock_out;
 mod network;
+mod nodes;
 mod peers;
 mod quorum;
 mod semi_sync;

@@ -63,6 +63,7 @@ pub fn config(fsync_mode: FsyncMode, semi_sync: bool) -> SourceConfig {
         ack_after_replicas: 0,
         ack_timeout: Duration::from_secs(10),
         ack_timeout_action: AckTimeoutAction::Wait,
+        quorum: Vec::new(),
         on_stranger: OnStranger::Follow,
         archive: false,
     }
@@ -85,6 +86,7 @@ pub fn process(disk: &Disk, world: &Arc<World>, config: &SourceConfig, stop: Arc
         clock: Arc::new(Way(world.clone())),
         monitor: Arc::new(SourceMonitor::new(SOURCE)),
         published: Arc::default(),
+        quorum: None,
         stop,
     }
 }

@@ -71,6 +71,12 @@ table! {
     /// returns when two machines have it. It needs listen in [serve]. A MySQL replica is as durable as its
     /// sync_relay_log, a binlogd as its fsync_mode.
     ack_after_replicas: u32 = default("0").flag("ack-after-replicas").range(0, 100);
+    /// Ports for readers ([serve] listen) of the other binlogds of a quorum, as they are reached from here. All of
+    /// them receive from the source, and each acknowledges what a majority of all, itself counted, has on
+    /// stable storage: with two others a commit outlives any one of the three. They are asked with user,
+    /// password and tls of this source, are peers where peers is not given, and need one another once, all
+    /// of them, to begin. Without a port: 3306.
+    quorum: Vec<HostPort> = unset("[\"binlogd2:3307\", \"binlogd3:3307\"]").flag("quorum").on_reload(Restart);
     /// How long these receivers are waited for before ack_timeout_action. The source's own semi-sync timeout
     /// runs all the same: for go_on choose less than that.
     ack_timeout: Duration = default("\"10s\"").flag("ack-timeout").lasting(ms(10), HOUR);
@@ -198,6 +204,7 @@ pub(super) fn build(
     findings: &mut Findings,
 ) -> Option<SourceConfig> {
     check_receivers(&keys, serves, findings);
+    check_quorum(&mut keys, serves, findings);
     check_peers(&keys, findings);
     let silence = "a source with nothing to send would count as lost between two heartbeats";
     order(&keys.heartbeat_period, &mut keys.net_read_timeout, true, silence, findings);
@@ -242,6 +249,53 @@ fn check_receivers(keys: &SourceKeys, serves: bool, findings: &mut Findings) {
             "ack_after_replicas needs a port at which the receivers read: set listen in [serve], or --serve",
             findings,
         );
+    }
+}
+
+/// What a quorum needs of the other keys of its source; those that were not given follow it.
+fn check_quorum(keys: &mut SourceKeys, serves: bool, findings: &mut Findings) {
+    let Some(others) = keys.quorum.value.clone().filter(|others| !others.is_empty()) else { return };
+    let mut problems = Vec::new();
+    if let Some(twice) = others.iter().enumerate().find(|(index, other)| others[..*index].contains(other)) {
+        problems.push(format!("quorum: {} stands twice: each of the others is one node", twice.1));
+    }
+    let in_hosts = |other: &&HostPort| keys.hosts.value.as_ref().is_some_and(|hosts| hosts.contains(other));
+    if let Some(both) = others.iter().find(in_hosts) {
+        problems.push(format!("quorum: {both} is among the hosts: a node is another binlogd, and no source"));
+    }
+    if others.len() > 1 && others.len() % 2 == 1 {
+        let nodes = others.len() + 1;
+        problems.push(format!(
+            "quorum: {nodes} nodes, this one counted, bear the loss of no more of them than {} do: name one more, or one less",
+            nodes - 1
+        ));
+    }
+    if !serves {
+        problems.push(
+            "quorum needs a port at which the others listen: set listen in [serve], or --serve".to_owned(),
+        );
+    }
+    if keys.semi_sync.value == Some(false) {
+        problems.push("quorum needs semi_sync = true: without it nothing is acknowledged".to_owned());
+    }
+    if keys.fsync_mode.value == Some(FsyncMode::WriteThenAcknowledge) {
+        problems
+            .push("quorum needs fsync_mode = 1: what a node confirms is on its stable storage".to_owned());
+    }
+    if keys.ack_after_replicas.value.is_some_and(|count| count > 0) {
+        problems.push("quorum and ack_after_replicas are two ways to wait for others: choose one".to_owned());
+    }
+    if keys.on_fork.given.is_some() && keys.on_fork.value != Some(OnFork::Withhold) {
+        problems.push(
+            "quorum needs on_fork = \"withhold\": a source that lost what a majority holds is not acknowledged".to_owned(),
+        );
+    }
+    for problem in problems {
+        keys.quorum.relation(problem, findings);
+    }
+    keys.on_fork.value = Some(OnFork::Withhold);
+    if keys.peers.given.is_none() {
+        keys.peers.value = Some(others);
     }
 }
 

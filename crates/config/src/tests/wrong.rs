@@ -3,6 +3,35 @@
 use super::*;
 
 #[test]
+fn a_quorum_says_what_it_needs_of_the_other_keys() {
+    let served = format!("serve = {{ listen = \"127.0.0.1:0\" }}\n{SOURCE}password = \"x\"\n");
+    let with = |lines: &str| parse(&format!("{served}{lines}"));
+    let told = |lines: &str| with(lines).unwrap_err().to_string();
+    let config = with("quorum = [\"b\", \"c:3307\"]\n").unwrap().config.sources.remove(0);
+    assert_eq!(config.peers, config.quorum, "the other nodes are its peers");
+    assert_eq!(config.on_fork, OnFork::Withhold);
+    let other = with("quorum = [\"b\"]\npeers = [\"d\"]\n").unwrap().config.sources.remove(0);
+    assert_eq!((other.peers[0].host.as_str(), other.quorum[0].host.as_str()), ("d", "b"));
+    for (lines, words) in [
+        ("quorum = [\"b\", \"b\"]", "quorum: b:3306 stands twice"),
+        (
+            "quorum = [\"b\", \"c\", \"d\"]",
+            "quorum: 4 nodes, this one counted, bear the loss of no more of them than 3 do",
+        ),
+        ("quorum = [\"db1\", \"c\"]", "is among the hosts: a node is another binlogd"),
+        ("quorum = [\"b\"]\nfsync_mode = 0", "quorum needs fsync_mode = 1"),
+        ("quorum = [\"b\"]\nsemi_sync = false", "quorum needs semi_sync = true"),
+        ("quorum = [\"b\"]\non_fork = \"follow\"", "quorum needs on_fork = \"withhold\""),
+        ("quorum = [\"b\"]\nack_after_replicas = 1", "two ways to wait for others"),
+    ] {
+        let text = told(&format!("{lines}\n"));
+        assert!(text.contains(words), "{lines}: {text}");
+    }
+    let text = errors(&format!("{SOURCE}quorum = [\"b\"]\n"));
+    assert!(text.contains("quorum needs a port at which the others listen"), "{text}");
+}
+
+#[test]
 fn receivers_that_cannot_come_or_are_never_asked_are_refused() {
     let told = errors(&format!("{SOURCE}ack_after_replicas = 1\n"));
     assert!(told.contains("ack_after_replicas needs a port at which the receivers read"), "{told}");

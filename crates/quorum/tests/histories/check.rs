@@ -2,7 +2,7 @@
 
 use crate::node::Node;
 use crate::promoter::Step;
-use crate::server::{Server, Transaction, server_uuid};
+use crate::server::{Server, Transaction, server_name};
 use crate::world::{Broken, World};
 use codec::gtid::Uuid;
 use quorum::{Ballot, Kind, Promise, Promotion, majority};
@@ -86,7 +86,7 @@ impl World {
                 if attempt % 2 == 1 { blank.chain(others).collect() } else { others.collect() };
             by_turns.truncate(1);
             let successor = attempt / 2 % servers;
-            let is_source = self.known().is_some_and(|source| source.source == server_uuid(successor));
+            let is_source = self.known().is_some_and(|source| source.source == server_name(successor));
             if attempt >= 2 * servers && !is_source {
                 // It is built anew, and is given everything.
                 let (starts, file) = (self.servers[successor].starts + 1, self.servers[successor].file + 1);
@@ -144,7 +144,7 @@ impl World {
         self.outcome.left_to_a_person = Some(if self.is_split { split } else { self.last_failure });
         let epoch = |node: &Node| node.memory.promised().map_or(0, |ballot| ballot.epoch);
         let highest = self.nodes.iter().map(epoch).max().unwrap_or(0);
-        let source = self.known().and_then(|accepted| self.number_of(accepted.source)).unwrap_or(0);
+        let source = self.known().and_then(|accepted| self.number_of(&accepted.source)).unwrap_or(0);
         for node in &mut self.nodes {
             *node = Node::blank(node.uuid);
         }
@@ -175,7 +175,7 @@ impl World {
     /// Whether a commit at the present source is acknowledged.
     fn goes_on(&mut self) -> Result<bool, Broken> {
         self.settle()?;
-        let Some(source) = self.known().and_then(|accepted| self.number_of(accepted.source)) else {
+        let Some(source) = self.known().and_then(|accepted| self.number_of(&accepted.source)) else {
             return Ok(false);
         };
         if !self.servers[source].is_writable {

@@ -1,6 +1,6 @@
 //! A node: the product's memory over a disk that forgets nothing but what was not synced, and a copy.
 
-use crate::server::{Entry, Place, Server, Transaction, gtids, place_of, server_uuid, transactions};
+use crate::server::{Entry, Place, Server, Transaction, gtids, place_of, server_name, transactions};
 use codec::gtid::{GtidState, Uuid};
 use quorum::{Accepted, Held, Memory, Standing, majority};
 use std::collections::BTreeMap;
@@ -144,7 +144,7 @@ impl Node {
         let older = self.safe.clone();
         let has = |one: &Transaction| older.iter().any(|has| has.gtid() == one.gtid());
         let lacks = transactions(&of.log).take_while(|one| has(one)).count();
-        let accepted = self.memory.accepted().filter(|accepted| accepted.source == server_uuid(server));
+        let accepted = self.memory.accepted().filter(|accepted| accepted.source == server_name(server));
         let place = accepted.map_or(0, |accepted| (accepted.place.offset as usize).saturating_sub(1));
         History { older, server: Some(server), base: lacks.min(place), copy: Vec::new() }
     }
@@ -176,7 +176,7 @@ impl Node {
 
     pub fn confirmation(&self) -> Option<Confirmation> {
         let Standing::Counting(accepted) = self.memory.standing() else { return None };
-        let server = self.live.server.filter(|server| server_uuid(*server) == accepted.source)?;
+        let server = self.live.server.filter(|server| server_name(*server) == accepted.source)?;
         (!self.withholds).then(|| Confirmation {
             epoch: accepted.ballot.epoch,
             server,
@@ -213,7 +213,7 @@ pub fn has_place_of(live: &History, accepted: &Accepted) -> bool {
         identity: accepted.place.identity as u32,
         entries: accepted.place.offset as usize,
     };
-    live.server.is_some_and(|server| server_uuid(server) == accepted.source && live.has_place(server, place))
+    live.server.is_some_and(|server| server_name(server) == accepted.source && live.has_place(server, place))
 }
 
 /// Whether the source has again what it lost.

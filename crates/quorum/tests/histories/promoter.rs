@@ -2,7 +2,7 @@
 
 use crate::message::{Message, To};
 use crate::node::{History, has_place_of};
-use crate::server::{Transaction, gtids, server_uuid, transactions};
+use crate::server::{Transaction, gtids, server_name, transactions};
 use crate::world::{Broken, World};
 use codec::gtid::Uuid;
 use quorum::{Accepted, Ballot, Kind, Place, Promotion};
@@ -45,7 +45,8 @@ impl World {
         let memories = || reachable.iter().map(|node| &self.nodes[*node].memory);
         let highest = memories().filter_map(|of| of.promised().max(of.founding().promised.as_ref())).max();
         let epoch = 1 + highest.map_or(0, |ballot| ballot.epoch) + self.random.below(2);
-        let (kind, successor) = match self.known_at(at).and_then(|accepted| self.number_of(accepted.source)) {
+        let (kind, successor) = match self.known_at(at).and_then(|accepted| self.number_of(&accepted.source))
+        {
             None => (Kind::Founding, successor),
             Some(present) if self.nodes[at].is_blank() => (Kind::Joining(self.nodes[at].uuid), present),
             Some(_) => (Kind::Ordinary, successor),
@@ -146,7 +147,7 @@ impl World {
         let accepted = promises.filter_map(|promise| promise.accepted.as_ref());
         let newest = accepted.filter(|one| Some(one.founded) == founded).max_by_key(|one| one.ballot);
         if let (Kind::Joining(_), Some(newest)) = (kind, newest)
-            && newest.source != server_uuid(server)
+            && newest.source != server_name(server)
         {
             return self.give_up(number, "another server is the source by now");
         }
@@ -178,7 +179,7 @@ impl World {
         let accepted = Accepted {
             ballot,
             founded: founded.unwrap_or(ballot),
-            source: server_uuid(server),
+            source: server_name(server),
             history: gtids(history),
             place,
         };

@@ -50,8 +50,13 @@ pub struct Server {
 }
 
 /// UUID of a server by its number.
-pub fn server_uuid(server: usize) -> Uuid {
+fn server_uuid(server: usize) -> Uuid {
     Uuid::from_bytes([100 + server as u8; 16])
+}
+
+/// Its name as a source.
+pub fn server_name(server: usize) -> String {
+    format!("server {server}")
 }
 
 /// The GTIDs of transactions.

@@ -3,7 +3,7 @@
 use crate::message::{Message, To};
 use crate::node::Node;
 use crate::promoter::Promoter;
-use crate::server::{Entry, Server, Transaction, server_uuid, transactions};
+use crate::server::{Entry, Server, Transaction, server_name, transactions};
 use binlog::testing::Random;
 use codec::gtid::Uuid;
 use quorum::{Accepted, Kind, majority};
@@ -119,8 +119,8 @@ impl World {
         (0..self.nodes.len()).filter(|node| self.nodes[*node].is_alive && self.reaches(from, *node)).collect()
     }
 
-    pub fn number_of(&self, uuid: Uuid) -> Option<usize> {
-        (0..self.servers.len()).find(|server| server_uuid(*server) == uuid)
+    pub fn number_of(&self, name: &str) -> Option<usize> {
+        (0..self.servers.len()).find(|server| server_name(*server) == name)
     }
 
     /// The present source, as far as a node can hear of it.
@@ -245,7 +245,7 @@ impl World {
         }
         // A blank one receives before it joins.
         let accepted = ours.memory.accepted().cloned().or_else(|| self.known_at(node));
-        let Some(server) = accepted.and_then(|accepted| self.number_of(accepted.source)) else { return };
+        let Some(server) = accepted.and_then(|accepted| self.number_of(&accepted.source)) else { return };
         let is_there = self.servers[server].is_alive && !self.cut_off.contains(&(node, server));
         let (ours, of) = (&mut self.nodes[node], &self.servers[server]);
         if !is_there {
@@ -462,9 +462,9 @@ impl World {
         }
         self.servers[server].start();
         self.servers[server].is_writable = self.random.one_in(2);
-        let source = self.known().and_then(|accepted| self.number_of(accepted.source));
+        let source = self.known().and_then(|accepted| self.number_of(&accepted.source));
         let is_source =
-            |node: &Node| node.memory.accepted().is_some_and(|of| of.source == server_uuid(server));
+            |node: &Node| node.memory.accepted().is_some_and(|of| of.source == server_name(server));
         let is_of_some = self.nodes.iter().any(is_source);
         if let Some(source) = source.filter(|_| !is_of_some && self.random.one_in(2)) {
             // It is built anew, of the source. A source that is has lost its log.

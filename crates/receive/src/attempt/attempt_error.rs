@@ -137,6 +137,18 @@ pub enum AttemptError {
         /// `server_uuid` of the newest timeline.
         copied: String,
     },
+    /// Another server is the source of the quorum's epoch.
+    #[error(
+        "the server ({server}) is not the source of the quorum: that is {source_uuid} since epoch {epoch}. Make the server its          replica, or promote the server"
+    )]
+    OtherEpoch {
+        /// Its `server_uuid`.
+        server: String,
+        /// The source's.
+        source_uuid: String,
+        /// Of the quorum.
+        epoch: u64,
+    },
     /// The source lacks what the copy holds and the operator wants to decide.
     #[error(
         "{0}. Nothing more is received (on_fork = \"stop\"). binlogd rescue hands over what is lacking; binlogd forks lists \
@@ -178,7 +190,10 @@ impl AttemptError {
             | AttemptError::NotComparable(_)
             | AttemptError::Above(AboveError::Moved)
             | AttemptError::Session(
-                SessionError::LeftBehind(_) | SessionError::HeldLong(_) | SessionError::SwitchedOver { .. },
+                SessionError::LeftBehind(_)
+                | SessionError::HeldLong(_)
+                | SessionError::SwitchedOver { .. }
+                | SessionError::Epoch(_),
             ) => Cure::Now,
             // The source could not send what it was asked for, and looking at it has found no other way: asking again and
             // again would only fill its own log.
@@ -198,6 +213,7 @@ impl AttemptError {
             )
             | AttemptError::ReadOnly(_)
             | AttemptError::Behind(_)
+            | AttemptError::OtherEpoch { .. }
             | AttemptError::Stranger { .. } => Cure::Soon,
             AttemptError::Above(AboveError::Old | AboveError::Senseless(_))
             | AttemptError::Privilege(..)
@@ -254,6 +270,7 @@ impl AttemptError {
             AttemptError::Wire(_)
             | AttemptError::ReadOnly(_)
             | AttemptError::Behind(_)
+            | AttemptError::OtherEpoch { .. }
             | AttemptError::Stranger { .. }
             | AttemptError::Privilege(..)
             | AttemptError::LatestPrivilege { .. }

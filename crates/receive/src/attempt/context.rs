@@ -3,6 +3,7 @@
 use binlog::storage::Storage;
 use binlog::writer::published::Published;
 use config::SourceConfig;
+use quorum::Node;
 use source::clock::Clock;
 use source::look::Waits;
 use source::stop::StopSignal;
@@ -28,6 +29,8 @@ pub struct Upstream {
     pub monitor: Arc<SourceMonitor>,
     /// Where it tells readers how far they may read.
     pub published: Arc<Published>,
+    /// This binlogd as a node of the source's quorum; `None` where it has none.
+    pub quorum: Option<Arc<Node>>,
     /// Tells it to end.
     pub stop: Arc<StopSignal>,
 }

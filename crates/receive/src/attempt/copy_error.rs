@@ -3,6 +3,7 @@
 use binlog::folder::FolderError;
 use binlog::is_full_disk;
 use binlog::storage::failed::opening;
+use quorum::NodeError;
 use std::io;
 use std::path::PathBuf;
 use thiserror::Error;
@@ -29,6 +30,9 @@ pub enum CopyError {
         /// The system's reason.
         error: io::Error,
     },
+    /// What a node of a quorum must not forget.
+    #[error("the quorum: {0}")]
+    Node(#[from] NodeError),
 }
 
 impl CopyError {
@@ -36,7 +40,8 @@ impl CopyError {
     pub fn is_full_disk(&self) -> bool {
         let (CopyError::Folder(FolderError::Io { error, .. })
         | CopyError::Journal { error, .. }
-        | CopyError::Timeline { error, .. }) = self
+        | CopyError::Timeline { error, .. }
+        | CopyError::Node(NodeError::Io { error, .. })) = self
         else {
             return false;
         };
@@ -49,7 +54,10 @@ impl CopyError {
         let error = match self {
             CopyError::Folder(FolderError::Io { error, .. })
             | CopyError::Journal { error, .. }
-            | CopyError::Timeline { error, .. } => error,
+            | CopyError::Timeline { error, .. }
+            | CopyError::Node(NodeError::Io { error, .. }) => error,
+            CopyError::Node(NodeError::Damaged { .. }) => return true,
+            CopyError::Node(_) => return false,
             CopyError::Folder(FolderError::Locked { .. } | FolderError::Replica { .. }) => return true,
         };
         matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::NotFound)

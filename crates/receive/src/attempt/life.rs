@@ -10,6 +10,7 @@ use super::open_timeline::OpenTimeline;
 use super::repeats::Repeats;
 use crate::decide::hosts::Hosts;
 use crate::decide::shortage::{Failed, Go, LOOK_INTERVAL, SESSION_BYTES_MIN, Shortage};
+use crate::nodes::Nodes;
 use crate::peers::Peers;
 use crate::peers::above_error::AboveError;
 use crate::sink::publish::publish_copy;
@@ -80,7 +81,7 @@ impl Upstream {
         self.monitor.set_fsync_mode(config.fsync_mode);
         self.monitor.update_facts(|facts| facts.semi_sync_wanted = config.semi_sync);
         self.monitor.ack_replicas.demand(Demanded {
-            wanted: config.ack_after_replicas,
+            wanted: self.quorum.as_ref().map_or(config.ack_after_replicas, |node| node.others_wanted()),
             timeout: config.ack_timeout,
             action: config.ack_timeout_action,
         });
@@ -92,10 +93,19 @@ impl Upstream {
             Some(copy) => copy,
             None => copy.insert(self.lock()?),
         };
+        self.open_node(copy)?;
         self.monitor.set_state(SourceState::Recovering);
         let remarks = self.recover(copy)?;
         self.opened(copy, &remarks);
         Ok(())
+    }
+
+    /// Reads what this node of a quorum must not forget.
+    fn open_node(&self, copy: &HeldCopy) -> Result<(), CopyError> {
+        let Some(node) = &self.quorum else { return Ok(()) };
+        // The folder was read with it.
+        let uuid = copy.identity().replica_uuid.parse().unwrap_or_default();
+        Ok(node.open(uuid)?)
     }
 
     fn lock(&self) -> Result<HeldCopy, CopyError> {
@@ -124,6 +134,7 @@ impl Upstream {
         self.show_settings();
         self.monitor.set_state(SourceState::Recovering);
         let mut copy = self.lock()?;
+        self.open_node(&copy)?;
         match self.recover(&mut copy) {
             Ok(remarks) => self.opened(&copy, &remarks),
             Err(error) if error.is_full_disk() => {
@@ -167,6 +178,14 @@ impl Upstream {
             shortage: None,
         };
         let left = Left::default();
+        let _nodes = match Nodes::start(&self) {
+            Ok(nodes) => nodes,
+            Err(error) => {
+                let reason = format!("the threads of the quorum cannot be started: {error}");
+                tracing::error!(source = self.config.name, "stopped: {reason}");
+                return self.monitor.set_state(SourceState::stopped(reason));
+            }
+        };
         self.publish_peers();
         self.look_for_older(&left.peers.borrow().older);
         if !copy.is_recovered() {

@@ -34,7 +34,7 @@ use codec::ServerKind;
 use codec::event::BINLOG_MAGIC;
 use codec::gtid::GtidState;
 use codec::packet::ErrPacket;
-use config::{OnFork, OnStranger};
+use config::{AckTimeoutAction, OnFork, OnStranger};
 use jiff::Timestamp;
 use source::identify::{SourceIdentity, SourceSemiSync};
 use source::link::{End, Link};
@@ -84,6 +84,7 @@ impl Attempt<'_> {
             connection.close(); // Those that follow read one timeline each.
             return self.mirror(copy, &source, &above);
         }
+        self.check_epoch(&source)?;
         let at = self.place(copy, &source)?;
         self.session_at(connection, copy, &source, &at)
             .map_err(|error| self.examine(copy, &source, &at, error))
@@ -199,6 +200,7 @@ impl Attempt<'_> {
             // A purge that has planned by what was written before would take this one's files for an older timeline's.
             // A purge that deletes is waited for.
             let _histories = self.upstream.at_rest(|| self.upstream.published.histories_stay());
+            self.leave_timeline(copy, false)?;
             self.upstream.at_rest(|| copy.go_back_to(timeline))?;
         }
         self.end_without(ended, &completed);
@@ -284,7 +286,8 @@ impl Attempt<'_> {
             replica: copy.identity(),
             server_id,
             heartbeat_period: config.heartbeat_period,
-            semi_sync: config.semi_sync,
+            // A node that is blank confirms nothing, so it must not acknowledge by the place at which it begins either.
+            semi_sync: config.semi_sync && !self.is_blank(),
         };
         let offered = introduction.offers_semi_sync(source);
         let tail = copy.timeline().expect("a session has a timeline").tail().map_err(SessionError::from)?;
@@ -296,11 +299,13 @@ impl Attempt<'_> {
             self.look_for_rival(&mut connection, copy)?;
             introduction.make(&mut connection, source).map_err(|error| self.with_privilege(error))?;
         }
+        self.attach_node(copy, source, forks.as_deref())?;
         let replicas = self.replicas();
         let passed_over = match offered {
             true => self.passed_over(&mut connection, copy, source, forks.as_deref(), replicas.as_ref())?,
             false => Vec::new(),
         };
+        self.attach_node(copy, source, forks.as_deref())?;
         let timeline = copy.timeline_mut().expect("a session has a timeline");
         // A timeline that was written no more when it was asked about may be live by now, and nothing of this session would be
         // acknowledged: it ends where that ends now, and another look is taken.
@@ -365,13 +370,54 @@ impl Attempt<'_> {
 
     /// What is demanded of receivers further down.
     fn replicas(&self) -> Option<ReplicaDemand> {
-        let config = &self.upstream.config;
-        (config.ack_after_replicas > 0).then(|| ReplicaDemand {
-            wanted: config.ack_after_replicas,
+        let (config, quorum) = (&self.upstream.config, &self.upstream.quorum);
+        let wanted = quorum.as_ref().map_or(config.ack_after_replicas, |node| node.others_wanted());
+        (wanted > 0).then(|| ReplicaDemand {
+            wanted,
             timeout: config.ack_timeout,
-            action: config.ack_timeout_action,
+            // What a majority does not have is never acknowledged.
+            action: if quorum.is_some() { AckTimeoutAction::Wait } else { config.ack_timeout_action },
             alone: self.left.alone.clone(),
+            quorum: quorum.clone(),
         })
+    }
+
+    /// Whether this is a node of a quorum that has no memory of it.
+    fn is_blank(&self) -> bool {
+        self.upstream.quorum.as_ref().is_some_and(|node| node.memory().accepted().is_none())
+    }
+
+    /// In a quorum the source of its epoch is received from, and no other server.
+    fn check_epoch(&self, source: &SourceIdentity) -> Result<(), AttemptError> {
+        let Some(node) = &self.upstream.quorum else { return Ok(()) };
+        let memory = node.memory();
+        let Some(accepted) = memory.accepted() else { return Ok(()) };
+        match source.uuid == accepted.source {
+            true => Ok(()),
+            false => Err(AttemptError::OtherEpoch {
+                server: source.uuid.clone(),
+                source_uuid: accepted.source.clone(),
+                epoch: accepted.ballot.epoch,
+            }),
+        }
+    }
+
+    /// Tells the node of the quorum which timeline is written.
+    fn attach_node(
+        &self,
+        copy: &HeldCopy,
+        source: &SourceIdentity,
+        forks: Option<&ForkWatch>,
+    ) -> Result<(), AttemptError> {
+        let Some((node, timeline)) = self.upstream.quorum.as_ref().zip(copy.timeline()) else {
+            return Ok(());
+        };
+        let withholds = forks.is_some_and(ForkWatch::withholds);
+        node.attached(timeline.folder(), &source.uuid, withholds).map_err(CopyError::from)?;
+        if let Some(end) = timeline.end() {
+            node.tend(timeline.folder(), timeline.log.files(), &end).map_err(CopyError::from)?;
+        }
+        Ok(())
     }
 
     /// Compares the place at which a session will begin, over a dump that is none of a semi-sync replica. To a source, the

@@ -4,6 +4,7 @@ use super::plan::From;
 use crate::attempt::ask::Attempt;
 use crate::attempt::attempt_error::{AttemptError, in_short, told};
 use crate::attempt::copy::HeldCopy;
+use crate::attempt::copy_error::CopyError;
 use crate::attempt::open_timeline::OpenTimeline;
 use crate::peers::{BEFORE_MAX, Completed};
 use crate::sink::publish::publish_timelines;
@@ -99,6 +100,7 @@ impl Attempt<'_> {
             .timeline()
             .map(|timeline| PreviousTimeline { name: timeline.name.clone(), end: timeline.end() });
         let ended = previous.as_ref().map(|previous| previous.name.clone());
+        self.leave_timeline(copy, reason == Reason::Gap)?;
         copy.begin_numbered(info, number_min)?;
         self.publish_begun(copy, previous, &lacked);
         publish_timelines(self.upstream, copy);
@@ -124,6 +126,18 @@ impl Attempt<'_> {
             );
         }
         Ok(())
+    }
+
+    /// The node of a quorum keeps what the live timeline holds until another one has it. With a gap it counts no more.
+    pub(crate) fn leave_timeline(&self, copy: &HeldCopy, for_gap: bool) -> Result<(), AttemptError> {
+        let Some((node, timeline)) = self.upstream.quorum.as_ref().zip(copy.timeline()) else {
+            return Ok(());
+        };
+        match for_gap {
+            true => node.forget(),
+            false => node.timeline_ends(&timeline.stored()),
+        }
+        .map_err(|error| CopyError::from(error).into())
     }
 
     /// A timeline was begun: what was acknowledged belongs to the one before, and what is held of the history goes on.

@@ -21,6 +21,9 @@ use wire::Connection;
 /// Before a session begins, so long it is waited for what became of what forks took from the source.
 const FORKS_READ_MAX: Duration = Duration::from_secs(2);
 
+/// The same, for the other nodes of a quorum to confirm what is held.
+const NODES_MAX: Duration = Duration::from_millis(500);
+
 /// Pause between two looks at that.
 const FORKS_LOOK: Duration = Duration::from_millis(10);
 
@@ -36,6 +39,9 @@ impl Attempt<'_> {
         replicas: Option<&ReplicaDemand>,
     ) -> Result<Vec<Arc<str>>, AttemptError> {
         let files = copy.timeline().map(|timeline| timeline.log.files()).unwrap_or_default();
+        if let Some(demand) = replicas.filter(|demand| demand.quorum.is_some()) {
+            self.wait_for_nodes(copy, demand);
+        }
         let withheld = forks.is_some_and(|forks| self.are_withheld(forks));
         let from =
             if withheld { Some(0) } else { replicas.and_then(|demand| self.unconfirmed(copy, demand)) };
@@ -47,6 +53,15 @@ impl Attempt<'_> {
         }
         let oldest = self.look(copy, source, "")?;
         Ok(oldest.not_purged(files)?.iter().map(|file| file.as_str().into()).collect())
+    }
+
+    /// The other nodes of a quorum tell how far they are all the time: where they have what is held, that is known in a moment.
+    fn wait_for_nodes(&self, copy: &HeldCopy, demand: &ReplicaDemand) {
+        let until = self.upstream.clock.now() + NODES_MAX;
+        while self.unconfirmed(copy, demand).is_some()
+            && self.upstream.clock.now() < until
+            && !self.upstream.clock.pause(&self.upstream.stop, FORKS_LOOK)
+        {}
     }
 
     /// Whether acknowledgements are withheld, once that is known.

@@ -520,6 +520,7 @@ mod tests {
         let config = SourceConfig {
             name: "s".to_owned(),
             hosts: vec![host("db1")],
+            quorum: Vec::new(),
             peers: vec![host("peer1"), host("peer2")],
             user: "repl".to_owned(),
             password: "".into(),
@@ -552,6 +553,7 @@ mod tests {
             clock: Arc::new(Pauses(Mutex::new(Instant::now()))),
             monitor: Arc::new(SourceMonitor::new("s")),
             published: Arc::default(),
+            quorum: None,
             stop: Arc::new(StopSignal::new()),
         }
     }

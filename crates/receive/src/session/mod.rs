@@ -129,6 +129,9 @@ pub enum SessionError {
         /// Its name.
         host: String,
     },
+    /// The quorum has gone on to another epoch.
+    #[error("{0}")]
+    Epoch(String),
     /// Nothing arrived for too long, not even a heartbeat.
     #[error("nothing arrived from the source for {0:?} (net_read_timeout), not even a heartbeat")]
     Silent(Duration),
@@ -147,6 +150,9 @@ pub enum SessionError {
          the place before the source is told"
     )]
     HeldLong(Duration),
+    /// What a node of a quorum must not forget cannot be written down.
+    #[error("the quorum: {0}")]
+    Quorum(String),
     /// The disk failed.
     #[error(transparent)]
     Log(#[from] LogError),
@@ -157,6 +163,7 @@ impl From<Interruption> for SessionError {
         match why {
             Interruption::LeftBehind(why) => SessionError::LeftBehind(why),
             Interruption::SwitchedOver { to, host } => SessionError::SwitchedOver { to, host },
+            Interruption::Epoch(why) => SessionError::Epoch(why),
         }
     }
 }

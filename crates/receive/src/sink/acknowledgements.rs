@@ -94,6 +94,21 @@ impl Acknowledgements {
         self.downstream.is_some()
     }
 
+    /// Has a node of a quorum look whether it counts by now.
+    ///
+    /// # Errors
+    /// When that cannot be written down.
+    pub(super) fn tend_node(
+        &mut self,
+        files: &[String],
+        durable: Option<&Position>,
+    ) -> Result<(), SessionError> {
+        match &mut self.downstream {
+            Some(downstream) => downstream.tend(files, durable).map_err(SessionError::Quorum),
+            None => Ok(()),
+        }
+    }
+
     /// Whether all that the source waits for is durable here, so that only others are waited for.
     pub(super) fn wait_for_others_only(&self, log: &LogWriter) -> bool {
         let newest = self.downstream.as_ref().and_then(|_| self.acknowledger.newest());

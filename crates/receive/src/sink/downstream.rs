@@ -8,9 +8,10 @@
 //! The receiving thread waits for nobody: it goes on receiving while acknowledgements are held. What may be acknowledged is the
 //! smaller of what is safe here and what is confirmed there, and is made here and nowhere else.
 
-use binlog::writer::published::Published;
+use binlog::writer::published::{Live, Published};
 use binlog::{Position, Safe, SafeHere, is_covered};
 use config::AckTimeoutAction;
+use quorum::Node;
 use source::clock::Clock;
 use status::{SourceMonitor, SourceState};
 use std::path::{Path, PathBuf};
@@ -42,6 +43,8 @@ pub struct ReplicaDemand {
     pub action: AckTimeoutAction,
     /// They have not come in time, and binlogd goes on without them. Outlasts a session.
     pub alone: Arc<AtomicBool>,
+    /// They are the other nodes of this quorum, which confirm in its epochs. `None`: receivers further down.
+    pub quorum: Option<Arc<Node>>,
 }
 
 /// How the receivers below one timeline stand.
@@ -55,6 +58,8 @@ pub(crate) struct Downstream {
     is_told: bool,
     /// While it is gone on alone: a place that was durable then.
     mark: Option<(Position, Instant)>,
+    /// Files of the timeline when the node was told of one last.
+    files: usize,
 }
 
 /// What may be acknowledged of what is safe here. `files` are the log's, in order. `None` while nothing may.
@@ -66,6 +71,9 @@ pub(crate) fn safe(
     monitor: &SourceMonitor,
 ) -> Option<Safe> {
     let Some(downstream) = downstream else { return Some(here.alone()) };
+    if !downstream.counts(&here) {
+        return None;
+    }
     let Downstream { demand, published, timeline, .. } = &downstream;
     let there = published.confirmed(timeline, demand.wanted, files);
     if demand.alone.load(Relaxed) {
@@ -84,7 +92,28 @@ pub(crate) fn safe(
 impl Downstream {
     /// For a session that writes `timeline`.
     pub(crate) fn new(demand: ReplicaDemand, published: Arc<Published>, timeline: &Path) -> Downstream {
-        Downstream { demand, published, timeline: timeline.to_owned(), is_told: false, mark: None }
+        Downstream { demand, published, timeline: timeline.to_owned(), is_told: false, mark: None, files: 0 }
+    }
+
+    /// Whether this node of a quorum may acknowledge: it counts, and so in an epoch whose source this session receives from.
+    fn counts(&self, here: &SafeHere) -> bool {
+        let Some(node) = &self.demand.quorum else { return true };
+        node.is_durable(here.position());
+        node.epoch() > 0
+    }
+
+    /// Where the copy of a node of a quorum has come to: it may count from now on.
+    ///
+    /// # Errors
+    /// In words, when that cannot be written down.
+    pub(crate) fn tend(&mut self, files: &[String], durable: Option<&Position>) -> Result<(), String> {
+        let Some((node, durable)) = self.demand.quorum.as_ref().zip(durable) else { return Ok(()) };
+        let is_live = |live: &Arc<Live>| files.last().is_some_and(|last| *live.file == **last);
+        if self.files != files.len() && self.published.live().as_ref().is_some_and(is_live) {
+            self.files = files.len();
+            node.file_begins();
+        }
+        node.tend(&self.timeline, files, durable).map_err(|error| error.to_string())
     }
 
     /// Whether binlogd goes on without them.
@@ -107,7 +136,7 @@ impl Downstream {
     /// The oldest request is older than `ack_timeout`, and nobody has said so yet. True when it is to be acknowledged alone.
     #[cold]
     pub(crate) fn does_not_come(&mut self, at: &Position, files: &[String], monitor: &SourceMonitor) -> bool {
-        let ReplicaDemand { wanted, timeout, action, alone } = &self.demand;
+        let ReplicaDemand { wanted, timeout, action, alone, .. } = &self.demand;
         let confirmed = self.published.confirmed_by(&self.timeline, at, files);
         let what = format!(
             "{confirmed} of {wanted} receivers (ack_after_replicas) have confirmed {at} within {timeout:?} (ack_timeout)"

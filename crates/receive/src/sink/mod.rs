@@ -203,6 +203,9 @@ impl<'a> Sink<'a> {
         if !self.acknowledgements.wait_for_others() {
             return Ok(());
         }
+        let durable = self.timeline.log.durable();
+        let durable = durable.as_ref().map(|durable| durable.position());
+        self.acknowledgements.tend_node(self.timeline.log.files(), durable)?;
         loop {
             let safe = self.safe_here();
             let reached = safe.as_ref().map(|safe| safe.position().clone());
@@ -342,6 +345,9 @@ impl<'a> Sink<'a> {
             self.begin(true);
             if !self.acknowledgements.are_withheld() {
                 self.monitor.set_state(SourceState::Receiving);
+                if let Some(node) = options.replicas().and_then(|replicas| replicas.quorum.as_ref()) {
+                    node.released().map_err(|error| SessionError::Quorum(error.to_string()))?;
+                }
             }
         } else {
             self.acknowledgements.compare(forks, &mut self.gtids);

@@ -83,7 +83,11 @@ impl SourceWatch {
             left_behind: LeftBehind::default(),
             rival: None,
             semi_sync_is_on: false,
-            others: Others::start(upstream, end.clone())?,
+            // In a quorum the nodes agree on the source; nobody goes to another host alone.
+            others: match &upstream.quorum {
+                None => Others::start(upstream, end.clone())?,
+                Some(_) => None,
+            },
             doubts: Doubts::default(),
             doubt: None,
             remembered: Remembered::new(

@@ -7,6 +7,7 @@ pub(crate) mod gone;
 pub(crate) mod limits;
 pub(crate) mod listener;
 pub(crate) mod login;
+mod nodes;
 pub(crate) mod readers;
 pub(crate) mod refusals;
 pub(crate) mod session;

@@ -3,6 +3,7 @@
 use super::facts::{Identity, Present};
 use super::limits::{IDLE_LONGEST, IDLE_MAX, WRITE_LONGEST, WRITE_MAX, give_way};
 use super::login::{LetIn, let_in};
+use super::nodes;
 use super::readers::{Doing, DumpBounds, Present as PresentReader, Reader, Registration};
 use super::shared::{Rules, Shared, Source};
 use crate::answer;
@@ -75,21 +76,21 @@ pub(crate) fn run(shared: &Arc<Shared>, rules: &Rules, socket: TcpStream, addres
     }
 }
 
-struct Session<'a> {
+pub(super) struct Session<'a> {
     shared: &'a Arc<Shared>,
-    name: String,
-    source: Source,
+    pub(super) name: String,
+    pub(super) source: Source,
     identity: Identity,
     port: u16,
     statement_bytes_max: usize,
-    client: Client,
+    pub(super) client: Client,
     dialect: Dialect,
     state: SessionState,
     /// Several statements may stand in one packet.
     several: bool,
     capabilities: u32,
     present: PresentReader,
-    accepted: Accepted,
+    pub(super) accepted: Accepted,
 }
 
 impl Session<'_> {
@@ -115,7 +116,7 @@ impl Session<'_> {
         }
     }
 
-    fn reader(&self) -> &Reader {
+    pub(super) fn reader(&self) -> &Reader {
         &self.present.reader
     }
 
@@ -192,6 +193,9 @@ impl Session<'_> {
 
     /// Answers the statements of one packet, each as it is carried out: what a client asks for many times is never kept whole.
     fn query(&mut self, text: &[u8]) -> io::Result<()> {
+        if let Some(asked) = nodes::asked(text) {
+            return self.node(asked);
+        }
         if !self.several {
             let answer = match crate::sql::parse(text, self.state.dialect(self.dialect)) {
                 Ok(statement) => self.answer(&statement),
@@ -317,7 +321,12 @@ impl Session<'_> {
 
     /// Sends the answer to one statement; gives the number of the packet that follows, or `None` after an error, behind which no
     /// other answer comes.
-    fn send_answer(&mut self, sequence: u8, answer: &Answer, more_follow: bool) -> io::Result<Option<u8>> {
+    pub(super) fn send_answer(
+        &mut self,
+        sequence: u8,
+        answer: &Answer,
+        more_follow: bool,
+    ) -> io::Result<Option<u8>> {
         let more = if more_follow { reply::STATUS_MORE_RESULTS } else { 0 };
         let status = self.state.server_status() | more;
         let mut bytes = Vec::new();
@@ -519,13 +528,13 @@ impl Session<'_> {
         self.send(&bytes)
     }
 
-    fn send_error(&mut self, error: &ErrPacket) -> io::Result<()> {
+    pub(super) fn send_error(&mut self, error: &ErrPacket) -> io::Result<()> {
         let mut bytes = Vec::new();
         reply::err(&mut bytes, 1, error);
         self.send(&bytes)
     }
 
-    fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+    pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.accepted.send(bytes)
     }
 }

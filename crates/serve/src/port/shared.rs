@@ -13,6 +13,7 @@ use binlog::writer::published::Published;
 use codec::packet::{ErrPacket, printable, reply};
 use config::ServeConfig;
 use jiff::Timestamp;
+use quorum::Node;
 use status::{ServeCounters, ServeStatus, Serving, SlotStatus, SourceMonitor};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -58,6 +59,8 @@ pub struct Source {
     pub purger: Arc<Purger>,
     /// What starts and stops receiving.
     pub switch: Arc<dyn ReceiverSwitch>,
+    /// This binlogd as a node of the source's quorum; `None` where it has none.
+    pub quorum: Option<Arc<Node>>,
     /// `server_uuid` that is shown in the place of the source's own: a server that has the source's does not read from it.
     pub uuid: Option<String>,
 }

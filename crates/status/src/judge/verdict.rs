@@ -13,6 +13,8 @@ pub enum Topic {
     SemiSync,
     /// The receivers further down that acknowledgements wait for.
     Receivers,
+    /// The nodes of the quorum.
+    Quorum,
     /// When an acknowledgement leaves: before or after the sync.
     Sync,
     /// How far the copy is behind.

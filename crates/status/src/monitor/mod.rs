@@ -18,6 +18,7 @@ use crate::figures::known_count::KnownCount;
 use crate::figures::latency::LatencyHistogram;
 use crate::figures::resources::Resources;
 use crate::judge::verdict::Verdict;
+use crate::quorum::QuorumStatus;
 use crate::semi_sync::ack_replicas::AckReplicas;
 use crate::semi_sync::book::{SemiSyncBook, SemiSyncSignal};
 use crate::state::name::StateName;
@@ -26,8 +27,9 @@ use crate::units::time::now_in_milliseconds;
 use codec::event::FormatDescription;
 use config::FsyncMode;
 use jiff::Timestamp;
+use quorum::Node;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// No backlog is known yet.
@@ -54,6 +56,8 @@ pub struct SourceMonitor {
     pub acknowledge_latency: LatencyHistogram,
     /// The receivers further down that acknowledgements wait for.
     pub ack_replicas: AckReplicas,
+    /// This binlogd as a node of the source's quorum; empty where that has none.
+    pub quorum: OnceLock<Arc<Node>>,
     /// Up to where the archive has the history.
     pub archive: ArchiveBook,
     /// Sealed files without a search index.
@@ -93,6 +97,7 @@ impl SourceMonitor {
             sync_latency: LatencyHistogram::new(),
             acknowledge_latency: LatencyHistogram::new(),
             ack_replicas: AckReplicas::default(),
+            quorum: OnceLock::new(),
             archive: ArchiveBook::default(),
             search_index_missing: KnownCount::default(),
             search_index_failed: KnownCount::default(),
@@ -395,6 +400,7 @@ impl SourceMonitor {
             unacknowledged_commits,
             unasked_transactions,
             ack_replicas: self.ack_replicas.status(),
+            quorum: self.quorum.get().map(|node| QuorumStatus::of(node)),
             archive: self.archive.status(now),
             search_index_missing: self.search_index_missing.get(),
             search_index_failed: self.search_index_failed.get(),

@@ -3,7 +3,8 @@
 use super::row::{Row, level, semi_sync};
 use crate::units::{bytes, count, counted, duration, latency};
 use crate::{
-    AckReplicasStatus, ArchiveStatus, ArchiveVerify, Level, PeerStatus, SourceStatus, StateName, Topic,
+    AckReplicasStatus, ArchiveStatus, ArchiveVerify, Level, PeerStatus, QuorumStatus, SourceStatus,
+    StateName, Topic,
 };
 use config::FsyncMode;
 use jiff::Timestamp;
@@ -26,7 +27,12 @@ pub(super) fn connection(source: &SourceStatus, now: Timestamp) -> Vec<Row> {
     if is_running {
         rows.push(semi_sync_row(source, row("semi-sync", Topic::SemiSync)));
         if let Some(replicas) = &source.ack_replicas {
-            rows.push(row("receivers", Topic::Receivers).text(replicas_in_words(replicas)));
+            rows.push(
+                row("receivers", Topic::Receivers).text(replicas_in_words(replicas, source.quorum.is_some())),
+            );
+        }
+        if let Some(quorum) = &source.quorum {
+            rows.push(quorum_row(quorum, row("quorum", Topic::Quorum)));
         }
         if let Some(error) = &source.look_error {
             let look = row("look", Topic::Look).text("at the source fails since ").at(error.at);
@@ -63,7 +69,7 @@ fn semi_sync_row(source: &SourceStatus, row: Row) -> Row {
 }
 
 /// The receivers further down that acknowledgements wait for.
-fn replicas_in_words(replicas: &AckReplicasStatus) -> String {
+fn replicas_in_words(replicas: &AckReplicasStatus, is_quorum: bool) -> String {
     let AckReplicasStatus { wanted, confirmed, .. } = replicas;
     let what = if replicas.alone {
         "acknowledging alone until they have caught up"
@@ -72,7 +78,24 @@ fn replicas_in_words(replicas: &AckReplicasStatus) -> String {
     } else {
         "nobody waits for them"
     };
-    format!("{confirmed} of {wanted} have confirmed (ack_after_replicas); {what}")
+    let key = if is_quorum { "quorum" } else { "ack_after_replicas" };
+    format!("{confirmed} of {wanted} have confirmed ({key}); {what}")
+}
+
+/// The other nodes, each with where it is.
+fn quorum_row(quorum: &QuorumStatus, row: Row) -> Row {
+    let QuorumStatus { nodes, majority, epoch, .. } = quorum;
+    let counting = quorum.counting();
+    let mut row = row.text(format!("epoch {epoch}: {counting} of {nodes} nodes count, {majority} must"));
+    for node in &quorum.others {
+        let words = match (&node.durable, &node.error) {
+            (Some(at), _) => format!("{} has everything to {at}", node.address),
+            (None, Some(error)) => format!("{} is not heard: {error}", node.address),
+            (None, None) => format!("{} does not count", node.address),
+        };
+        row = row.line(&words);
+    }
+    row
 }
 
 fn fsync_mode_in_words(mode: u8) -> &'static str {

@@ -83,6 +83,7 @@ fn reader(config: SourceConfig, data_dir: &Path) -> Upstream {
         storage: Arc::new(PosixStorage),
         network: Arc::new(Tcp),
         clock: Arc::new(SystemClock),
+        quorum: None,
         published: Arc::default(),
         stop: Arc::new(StopSignal::new()),
     }

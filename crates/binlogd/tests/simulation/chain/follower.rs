@@ -190,6 +190,7 @@ impl Follower {
             clock: Arc::new(way.clone()),
             monitor: Arc::new(SourceMonitor::new(SOURCE)),
             published: Arc::default(),
+            quorum: None,
             stop,
         }
     }

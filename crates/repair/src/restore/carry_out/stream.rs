@@ -106,6 +106,7 @@ impl Stream {
             purger: Arc::new(purger),
             switch: Arc::new(NoReceiver),
             // A physical backup has the source's own UUID, and a server does not read from itself.
+            quorum: None,
             uuid: Some(made_up_uuid()?),
         };
         server.shared().add_source(&copied.name, source);

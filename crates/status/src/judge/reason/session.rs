@@ -4,6 +4,7 @@ use super::told::{certificate_level, problem};
 use crate::events::Level::{Critical, Notice, Warning};
 use crate::judge::verdict::{Topic, Worry};
 use crate::past::LastError;
+use crate::quorum::QuorumStatus;
 use crate::snapshot::SourceStatus;
 use crate::units;
 use crate::units::time::human_time;
@@ -25,6 +26,8 @@ pub(crate) enum OfSession<'a> {
     CommitsWait(String),
     /// `ack_timeout_action = "go_on"` went on.
     Alone,
+    /// Nodes of the quorum do not count.
+    Nodes(&'a QuorumStatus),
     /// `fsync_mode = 0`.
     NotSynced,
     /// How far the copy is behind, in seconds.
@@ -49,6 +52,8 @@ impl<'a> OfSession<'a> {
         if source.ack_replicas.as_ref().is_some_and(|replicas| replicas.alone) {
             found.push(OfSession::Alone);
         }
+        let nodes = source.quorum.as_ref();
+        found.extend(nodes.filter(|quorum| quorum.counting() < quorum.nodes).map(OfSession::Nodes));
         if source.fsync_mode == Some(0) {
             found.push(OfSession::NotSynced);
         }
@@ -71,6 +76,9 @@ impl<'a> OfSession<'a> {
         Some(match self {
             OfSession::CommitsWait(_) => {
                 "Commits wait for other replicas of the source. What was acknowledged is safe here."
+            }
+            OfSession::Nodes(quorum) if quorum.counting() < quorum.majority => {
+                "Commits wait: too few nodes of the quorum are there. What was acknowledged is safe."
             }
             OfSession::NotSynced => {
                 "Commits wait for this copy, which acknowledges before it syncs: a crash of this machine may lose the last of it."
@@ -107,6 +115,27 @@ impl<'a> OfSession<'a> {
                 ("alone", Topic::Receivers, Warning),
                 "Acknowledged without the receivers further down, because they did not come in time.",
                 "Bring the receivers back.",
+            ),
+            OfSession::Nodes(quorum) if quorum.counting() < quorum.majority => problem(
+                ("quorum_lost", Topic::Quorum, Critical),
+                format!(
+                    "Commits wait: {} of {} nodes of the quorum count, and {} must. Absent: {}.",
+                    quorum.counting(),
+                    quorum.nodes,
+                    quorum.majority,
+                    quorum.absent()
+                ),
+                "Bring the nodes back.",
+            ),
+            OfSession::Nodes(quorum) => problem(
+                ("node_absent", Topic::Quorum, Warning),
+                format!(
+                    "{} of {} nodes of the quorum count. Absent: {}.",
+                    quorum.counting(),
+                    quorum.nodes,
+                    quorum.absent()
+                ),
+                "Bring the node back: until then the quorum bears fewer losses.",
             ),
             OfSession::NotSynced => problem(
                 ("not_synced", Topic::Sync, Notice),

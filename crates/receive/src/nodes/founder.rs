@@ -1,0 +1,264 @@
+//! Begins the quorum, and joins it: a promotion of the source from which this node receives, by a node that is blank.
+//!
+//! All nodes must be there to begin, and none may have a memory; the one with the lowest name begins. Where others have one, this
+//! node joins them: it waits until its copy is as far as theirs, fences them for a moment, and counts from then on.
+
+use super::{held, is_of_size, tell_once};
+use crate::attempt::context::Upstream;
+use binlog::timeline::files::timeline_files;
+use codec::BinlogName;
+use codec::gtid::Uuid;
+use quorum::{Accepted, Ballot, Heard, Kind, Node, Place, Promotion, Reply, Request, Told};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::{Duration, Instant};
+
+/// Between two looks whether there is something to do, and as much again by chance: two who begin at once hinder each other.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// Longest time for one node to answer.
+const ANSWER_MAX: Duration = Duration::from_secs(3);
+
+/// After the others are fenced, this copy must have what they have within this time; else they go on without this node.
+const CATCH_UP_MAX: Duration = Duration::from_secs(2);
+
+/// Pause between two looks at that.
+const CATCH_UP_LOOK: Duration = Duration::from_millis(2);
+
+/// The thread that begins and joins.
+pub(super) struct Founder {
+    pub(super) upstream: Upstream,
+    pub(super) node: Arc<Node>,
+    pub(super) end: Arc<AtomicBool>,
+}
+
+/// What a promotion of the present source goes by.
+struct Present {
+    uuid: Uuid,
+    source: String,
+}
+
+impl Founder {
+    pub(super) fn run(self) {
+        let mut last = None;
+        while !self.end.load(SeqCst) {
+            let chance = u64::from(self.upstream.clock.jitter()) % LOOK.as_millis() as u64;
+            self.upstream.clock.sleep(LOOK + Duration::from_millis(chance));
+            if self.node.memory().accepted().is_some() {
+                continue;
+            }
+            if let Err(error) = self.look() {
+                tell_once(&self.upstream, &mut last, error);
+            }
+        }
+    }
+
+    /// Begins or joins when that can be done now.
+    fn look(&self) -> Result<(), String> {
+        let Some((uuid, (source, _))) = self.node.uuid().zip(self.node.end()) else { return Ok(()) };
+        let present = Present { uuid, source };
+        let heard = self.node.heard();
+        let told: Vec<&Told> = heard.iter().filter_map(|heard| heard.told.as_ref()).collect();
+        let members: Vec<(&Heard, &Told)> = heard
+            .iter()
+            .filter_map(|heard| Some((heard, heard.told.as_ref()?)))
+            .filter(|(_, told)| !told.is_blank)
+            .collect();
+        for told in &told {
+            is_of_size(&self.node, told.nodes)?;
+        }
+        let promised = told.iter().map(|told| told.promised).max().unwrap_or(0);
+        if members.is_empty() {
+            let is_lowest = told.iter().all(|told| uuid < told.node);
+            return match told.len() + 1 == self.node.nodes() {
+                true if is_lowest => self.found(&present, promised),
+                _ => Ok(()),
+            };
+        }
+        let kind = Kind::Joining(uuid);
+        if members.len() < kind.promises_of(self.node.nodes()) {
+            return Ok(());
+        }
+        // Before anybody is fenced for it, this copy is where theirs are.
+        let are_counting = members.iter().all(|(heard, told)| {
+            let of_source = heard.accepted.as_ref().is_some_and(|accepted| accepted.source == present.source);
+            let place = told.confirmation.as_ref().map(|confirmation| &confirmation.place);
+            of_source && place.is_some_and(|place| self.has_nearly(place))
+        });
+        match are_counting {
+            true => self.join(&present, promised),
+            false => Ok(()),
+        }
+    }
+
+    fn ballot(&self, promised: u64) -> Ballot {
+        let own = self.node.memory();
+        let own = own.promised().max(own.founding().promised.as_ref()).map_or(0, |ballot| ballot.epoch);
+        let mut bytes = [0; 16];
+        for part in bytes.chunks_mut(4) {
+            part.copy_from_slice(&self.upstream.clock.jitter().to_le_bytes());
+        }
+        Ballot { epoch: promised.max(own) + 1, promoter: Uuid::from_bytes(bytes) }
+    }
+
+    fn found(&self, present: &Present, promised: u64) -> Result<(), String> {
+        let ballot = self.ballot(promised);
+        let mut promotion = Promotion::new(ballot, Kind::Founding, self.node.nodes());
+        let accepted = self.propose(&mut promotion, present)?;
+        self.ask_all(&Request::Record(accepted.clone()), &mut |reply| promotion.accepted(reply.node));
+        if !promotion.is_accepted() {
+            return Err("not all nodes have recorded that the quorum begins; it is tried again".to_owned());
+        }
+        tracing::info!(
+            source = self.upstream.config.name,
+            epoch = ballot.epoch,
+            "the quorum of {} nodes begins: a commit is acknowledged when {} of them have it",
+            self.node.nodes(),
+            quorum::majority(self.node.nodes())
+        );
+        self.ask_all(&Request::Accept(accepted), &mut |_| {});
+        Ok(())
+    }
+
+    fn join(&self, present: &Present, promised: u64) -> Result<(), String> {
+        let ballot = self.ballot(promised);
+        let mut promotion = Promotion::new(ballot, Kind::Joining(present.uuid), self.node.nodes());
+        let accepted = self.propose(&mut promotion, present)?;
+        let until = Instant::now() + CATCH_UP_MAX;
+        while !self.has(&accepted.place) && Instant::now() < until {
+            self.upstream.clock.sleep(CATCH_UP_LOOK);
+        }
+        if self.has(&accepted.place) {
+            self.node.join(&accepted).map_err(|error| error.to_string())?;
+            tracing::info!(
+                source = self.upstream.config.name,
+                epoch = ballot.epoch,
+                "this node has joined the quorum"
+            );
+        }
+        self.ask_all(&Request::Accept(accepted), &mut |_| {});
+        Ok(())
+    }
+
+    /// Fences the nodes, and says what is to be accepted.
+    fn propose(&self, promotion: &mut Promotion, present: &Present) -> Result<Accepted, String> {
+        let mut ends = BTreeMap::new();
+        let kind = promotion.kind();
+        self.ask_all(&Request::Promise(promotion.ballot(), kind), &mut |reply| {
+            if let Some((promise, end)) = reply.promise {
+                ends.insert(reply.node, end);
+                promotion.promised(reply.node, promise);
+            }
+        });
+        let agreed = promotion.agreed().map_err(|parted| parted.to_string())?;
+        let agreed = agreed.ok_or("too few nodes have promised; it is tried again")?;
+        let concerned =
+            promotion.promises().iter().filter(|(_, promise)| promise.held.entered == agreed.held.entered);
+        // Whoever confirmed or acknowledged something is at or behind it, and all of them are copies of one log.
+        let mut place: Option<Place> = None;
+        for (node, _) in concerned {
+            let (source, end) = ends
+                .get(node)
+                .cloned()
+                .flatten()
+                .ok_or_else(|| format!("node {node} does not receive; it is tried again"))?;
+            if source != present.source {
+                return Err(format!(
+                    "node {node} receives from {source}, and this one from {}",
+                    present.source
+                ));
+            }
+            place = Some(match place {
+                Some(known) if !comes_later(&end, &known)? => known,
+                _ => end,
+            });
+        }
+        let place = place.ok_or("no node receives; it is tried again")?;
+        let before = promotion.promises().values().find_map(|promise| promise.accepted.as_ref());
+        if let Some(before) = before.filter(|before| before.source != present.source) {
+            return Err(format!(
+                "the source of the quorum is {}, and this node receives from {}",
+                before.source, present.source
+            ));
+        }
+        Ok(Accepted {
+            ballot: promotion.ballot(),
+            founded: agreed.founded.unwrap_or(promotion.ballot()),
+            source: present.source.clone(),
+            history: agreed.held.gtids,
+            place,
+        })
+    }
+
+    /// Asks every node, this one too. Who does not answer is left out.
+    fn ask_all(&self, request: &Request, answered: &mut dyn FnMut(Reply)) {
+        let own = match request {
+            // A blank node that joins promises nothing, and accepts when its copy has everything.
+            Request::Promise(_, Kind::Joining(_)) => None,
+            _ => self.node.answer(request, || held(&self.upstream)).ok(),
+        };
+        if let Some(own) = own {
+            answered(own);
+        }
+        std::thread::scope(|scope| {
+            let asked: Vec<_> = (0..self.upstream.config.quorum.len())
+                .map(|other| scope.spawn(move || self.ask(other, request)))
+                .collect();
+            for (other, asked) in asked.into_iter().enumerate() {
+                match asked.join() {
+                    Ok(Ok(reply)) => answered(reply),
+                    Ok(Err(error)) => tracing::info!(
+                        source = self.upstream.config.name,
+                        "quorum: node {} does not do what it is asked for: {error}",
+                        self.upstream.config.quorum[other]
+                    ),
+                    Err(_) => {}
+                }
+            }
+        });
+    }
+
+    fn ask(&self, other: usize, request: &Request) -> Result<Reply, String> {
+        let address = &self.upstream.config.quorum[other];
+        let mut connection =
+            self.upstream.connect_to(address, ANSWER_MAX).map_err(|error| error.to_string())?;
+        connection.set_timeout(ANSWER_MAX);
+        let rows = connection.query(&format!("BINLOGD QUORUM {}", request.to_text()));
+        let rows = rows.map_err(|error| error.in_its_own_words())?;
+        let text = rows.first().ok_or("it answers nothing")?;
+        let reply = Reply::of_text(text.as_bytes()).map_err(|error| error.to_string());
+        connection.close();
+        reply
+    }
+
+    /// Whether the copy has a place.
+    fn has(&self, place: &Place) -> bool {
+        let Some(live) = self.upstream.published.live() else { return false };
+        let files = timeline_files(&*self.upstream.storage, &live.timeline).unwrap_or_default();
+        self.node.has(&files, place)
+    }
+
+    /// Whether the copy has the file of a place, so that it will have the place in a moment.
+    fn has_nearly(&self, place: &Place) -> bool {
+        self.has(&Place { offset: 0, ..place.clone() })
+    }
+}
+
+/// Whether a place stands behind another one of the same log.
+fn comes_later(one: &Place, other: &Place) -> Result<bool, String> {
+    fn name(place: &Place) -> Result<BinlogName<'_>, String> {
+        BinlogName::parse(&place.file).map_err(|error| error.to_string())
+    }
+    if one.file == other.file {
+        return match one.identity == other.identity {
+            true => Ok(one.offset > other.offset),
+            false => Err(format!(
+                "the nodes have different files of the name {}: the source began its logs anew",
+                one.file
+            )),
+        };
+    }
+    let (one, other) = (name(one)?, name(other)?);
+    Ok(one.base() == other.base() && one > other)
+}
