@@ -206,7 +206,7 @@ mod tests {
     use super::*;
     use crate::ballot::Place;
     use codec::ServerKind;
-    use codec::gtid::GtidState;
+    use codec::gtid::{GtidState, Uuid};
 
     fn ballot(epoch: u64, promoter: u8) -> Ballot {
         Ballot { epoch, promoter: Uuid::from_bytes([promoter; 16]) }
