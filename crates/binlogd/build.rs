@@ -25,6 +25,7 @@ const SOURCES: &[&str] = &[
     "crates/binlog",
     "crates/platform",
     "crates/points",
+    "crates/quorum",
     "crates/receive",
     "crates/repair",
     "crates/serve",

@@ -63,6 +63,8 @@ struct Attached {
     timeline: PathBuf,
     source: String,
     withholds: bool,
+    /// The session has semi-sync: it can acknowledge once the node counts.
+    has_semi_sync: bool,
 }
 
 /// Another node, as far as it was heard.
@@ -209,12 +211,21 @@ impl Node {
     }
 
     /// A session writes `timeline`, whose server is `source`. `withholds`: that one lacks, or may lack, what the copy holds.
+    /// `has_semi_sync`: it can acknowledge. The place at which such a session begins acknowledges all before it, so that only a node
+    /// that counts begins one.
     ///
     /// # Errors
     /// When what was kept of the epoch is needed no more, and that cannot be written down.
-    pub fn attached(&self, timeline: &Path, source: &str, withholds: bool) -> Result<(), NodeError> {
+    pub fn attached(
+        &self,
+        timeline: &Path,
+        source: &str,
+        withholds: bool,
+        has_semi_sync: bool,
+    ) -> Result<(), NodeError> {
         let mut state = self.state();
-        let attached = Attached { timeline: timeline.to_owned(), source: source.to_owned(), withholds };
+        let attached =
+            Attached { timeline: timeline.to_owned(), source: source.to_owned(), withholds, has_semi_sync };
         if state.attached.as_ref() == Some(&attached) {
             return Ok(());
         }
@@ -237,7 +248,9 @@ impl Node {
     /// As [`Node::attached`].
     pub fn released(&self) -> Result<(), NodeError> {
         let attached = self.state().attached.clone();
-        attached.map_or(Ok(()), |attached| self.attached(&attached.timeline, &attached.source, false))
+        attached.map_or(Ok(()), |attached| {
+            self.attached(&attached.timeline, &attached.source, false, attached.has_semi_sync)
+        })
     }
 
     /// Everything before `at` is on stable storage here, and is about to be acknowledged.
@@ -284,6 +297,12 @@ impl Node {
                 "this node counts in the quorum: its copy of {} has everything that was agreed on",
                 accepted.source
             );
+            if state.attached.as_ref().is_some_and(|attached| !attached.has_semi_sync) {
+                (self.on_change)(format!(
+                    "this node counts in epoch {} of the quorum",
+                    accepted.ballot.epoch
+                ));
+            }
             drop(state);
             self.published.wake_all();
         }
@@ -423,7 +442,8 @@ impl Node {
         else {
             return;
         };
-        if confirmation.withholds && !attached.withholds {
+        // What a source lacks that comes back is looked at by each node for itself, and counts for nobody until it has everything.
+        if confirmation.withholds || attached.withholds {
             return;
         }
         let Some(live) = self.published.live().filter(|live| live.timeline == attached.timeline) else {
@@ -493,8 +513,7 @@ impl Node {
             let source = accepted.source.clone();
             let words = format!("{source} is the source of epoch {}", accepted.ballot.epoch);
             tracing::info!("quorum: {words}");
-            // A session of a blank node has no semi-sync.
-            if before.is_none() || state.attached.as_ref().is_some_and(|attached| attached.source != source) {
+            if state.attached.as_ref().is_some_and(|attached| attached.source != source) {
                 (self.on_change)(words);
             }
         }

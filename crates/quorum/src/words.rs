@@ -163,7 +163,7 @@ pub struct Confirmation {
     pub epoch: u64,
     /// Everything before it is on stable storage.
     pub place: Place,
-    /// The source lacks what the node holds of this epoch: it counts only for who withholds too.
+    /// The source lacks what the node holds of this epoch, so that it counts for nobody.
     pub withholds: bool,
 }
 

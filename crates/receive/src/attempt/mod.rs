@@ -282,12 +282,14 @@ impl Attempt<'_> {
     ) -> Result<(), AttemptError> {
         let config = &self.upstream.config;
         let server_id = self.server_id(copy);
+        // The copy may have what the node needs to count already; until the session begins, that interrupts nothing.
+        self.attach_node(copy, source, forks.as_deref(), true)?;
         let introduction = Introduction {
             replica: copy.identity(),
             server_id,
             heartbeat_period: config.heartbeat_period,
-            // A node that is blank confirms nothing, so it must not acknowledge by the place at which it begins either.
-            semi_sync: config.semi_sync && !self.is_blank(),
+            // A node that does not count must not acknowledge by the place at which its session begins either.
+            semi_sync: config.semi_sync && self.counts(),
         };
         let offered = introduction.offers_semi_sync(source);
         let tail = copy.timeline().expect("a session has a timeline").tail().map_err(SessionError::from)?;
@@ -299,13 +301,13 @@ impl Attempt<'_> {
             self.look_for_rival(&mut connection, copy)?;
             introduction.make(&mut connection, source).map_err(|error| self.with_privilege(error))?;
         }
-        self.attach_node(copy, source, forks.as_deref())?;
+        self.attach_node(copy, source, forks.as_deref(), offered)?;
         let replicas = self.replicas();
         let passed_over = match offered {
             true => self.passed_over(&mut connection, copy, source, forks.as_deref(), replicas.as_ref())?,
             false => Vec::new(),
         };
-        self.attach_node(copy, source, forks.as_deref())?;
+        self.attach_node(copy, source, forks.as_deref(), offered)?;
         let timeline = copy.timeline_mut().expect("a session has a timeline");
         // A timeline that was written no more when it was asked about may be live by now, and nothing of this session would be
         // acknowledged: it ends where that ends now, and another look is taken.
@@ -382,9 +384,9 @@ impl Attempt<'_> {
         })
     }
 
-    /// Whether this is a node of a quorum that has no memory of it.
-    fn is_blank(&self) -> bool {
-        self.upstream.quorum.as_ref().is_some_and(|node| node.memory().accepted().is_none())
+    /// Whether this is no node of a quorum, or one that may acknowledge.
+    fn counts(&self) -> bool {
+        self.upstream.quorum.as_ref().is_none_or(|node| node.epoch() > 0)
     }
 
     /// In a quorum the source of its epoch is received from, and no other server.
@@ -408,12 +410,13 @@ impl Attempt<'_> {
         copy: &HeldCopy,
         source: &SourceIdentity,
         forks: Option<&ForkWatch>,
+        has_semi_sync: bool,
     ) -> Result<(), AttemptError> {
         let Some((node, timeline)) = self.upstream.quorum.as_ref().zip(copy.timeline()) else {
             return Ok(());
         };
         let withholds = forks.is_some_and(ForkWatch::withholds);
-        node.attached(timeline.folder(), &source.uuid, withholds).map_err(CopyError::from)?;
+        node.attached(timeline.folder(), &source.uuid, withholds, has_semi_sync).map_err(CopyError::from)?;
         if let Some(end) = timeline.end() {
             node.tend(timeline.folder(), timeline.log.files(), &end).map_err(CopyError::from)?;
         }

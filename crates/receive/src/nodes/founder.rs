@@ -3,7 +3,7 @@
 //! All nodes must be there to begin, and none may have a memory; the one with the lowest name begins. Where others have one, this
 //! node joins them: it waits until its copy is as far as theirs, fences them for a moment, and counts from then on.
 
-use super::{held, is_of_size, tell_once};
+use super::common::{held, is_of_size, tell_once};
 use crate::attempt::context::Upstream;
 use binlog::timeline::files::timeline_files;
 use codec::BinlogName;
@@ -12,7 +12,7 @@ use quorum::{Accepted, Ballot, Heard, Kind, Node, Place, Promotion, Reply, Reque
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Between two looks whether there is something to do, and as much again by chance: two who begin at once hinder each other.
 const LOOK: Duration = Duration::from_millis(200);
@@ -125,8 +125,8 @@ impl Founder {
         let ballot = self.ballot(promised);
         let mut promotion = Promotion::new(ballot, Kind::Joining(present.uuid), self.node.nodes());
         let accepted = self.propose(&mut promotion, present)?;
-        let until = Instant::now() + CATCH_UP_MAX;
-        while !self.has(&accepted.place) && Instant::now() < until {
+        let until = self.upstream.clock.now() + CATCH_UP_MAX;
+        while !self.has(&accepted.place) && self.upstream.clock.now() < until {
             self.upstream.clock.sleep(CATCH_UP_LOOK);
         }
         if self.has(&accepted.place) {
@@ -175,7 +175,8 @@ impl Founder {
             });
         }
         let place = place.ok_or("no node receives; it is tried again")?;
-        let before = promotion.promises().values().find_map(|promise| promise.accepted.as_ref());
+        let accepted = promotion.promises().values().filter_map(|promise| promise.accepted.as_ref());
+        let before = accepted.max_by_key(|accepted| accepted.ballot.epoch);
         if let Some(before) = before.filter(|before| before.source != present.source) {
             return Err(format!(
                 "the source of the quorum is {}, and this node receives from {}",

@@ -1,6 +1,6 @@
 //! Hears how far another node is, over a connection of its own.
 
-use super::{is_of_size, tell_once};
+use super::common::{is_of_size, tell_once};
 use crate::attempt::context::Upstream;
 use codec::packet::{ErrPacket, command};
 use quorum::{Node, Told};
@@ -91,7 +91,7 @@ impl Listener {
 
     /// One message, in one packet.
     fn message(&self, stream: &mut DumpStream) -> io::Result<Vec<u8>> {
-        let since = Instant::now();
+        let since = self.upstream.clock.now();
         let mut header = [0; 4];
         self.read(stream, &mut header, since)?;
         let len = u32::from_le_bytes([header[0], header[1], header[2], 0]) as usize;
@@ -115,7 +115,7 @@ impl Listener {
                     if self.is_over() {
                         return Err(io::ErrorKind::Interrupted.into());
                     }
-                    if since.elapsed() >= SILENT_MAX {
+                    if self.upstream.clock.now().saturating_duration_since(since) >= SILENT_MAX {
                         let text = format!("nothing was heard for {SILENT_MAX:?}");
                         return Err(io::Error::new(io::ErrorKind::TimedOut, text));
                     }

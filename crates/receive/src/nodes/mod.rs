@@ -2,13 +2,13 @@
 //!
 //! Nobody waits for these threads: what they hear is counted by `quorum::Node`, which wakes the receiving thread.
 
+mod common;
 mod founder;
 mod listen;
 
 use crate::attempt::context::Upstream;
 use founder::Founder;
 use listen::Listener;
-use quorum::Node;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -56,29 +56,5 @@ impl Drop for Nodes {
                 tracing::error!("a thread of the quorum had panicked");
             }
         }
-    }
-}
-
-/// What is held on stable storage, by its GTIDs.
-fn held(upstream: &Upstream) -> codec::gtid::GtidState {
-    (*upstream.monitor.gtids().durable).clone()
-}
-
-/// A node's memory could not be written, or was refused: said once as long as it is the same.
-fn tell_once(upstream: &Upstream, last: &mut Option<String>, words: String) {
-    if last.as_ref() != Some(&words) {
-        tracing::warn!(source = upstream.config.name, "quorum: {words}");
-        *last = Some(words);
-    }
-}
-
-/// Whether a node says that it counts with the same number of nodes.
-fn is_of_size(node: &Node, nodes: usize) -> Result<(), String> {
-    match nodes == node.nodes() {
-        true => Ok(()),
-        false => Err(format!(
-            "it is one of {nodes} nodes by its configuration, and this one of {}: the nodes must name one another (quorum)",
-            node.nodes()
-        )),
     }
 }

@@ -3,7 +3,7 @@
 use super::facts::{Identity, Present};
 use super::limits::{IDLE_LONGEST, IDLE_MAX, WRITE_LONGEST, WRITE_MAX, give_way};
 use super::login::{LetIn, let_in};
-use super::nodes;
+use super::nodes::{self, Answered};
 use super::readers::{Doing, DumpBounds, Present as PresentReader, Reader, Registration};
 use super::shared::{Rules, Shared, Source};
 use crate::answer;
@@ -76,21 +76,21 @@ pub(crate) fn run(shared: &Arc<Shared>, rules: &Rules, socket: TcpStream, addres
     }
 }
 
-pub(super) struct Session<'a> {
+struct Session<'a> {
     shared: &'a Arc<Shared>,
-    pub(super) name: String,
-    pub(super) source: Source,
+    name: String,
+    source: Source,
     identity: Identity,
     port: u16,
     statement_bytes_max: usize,
-    pub(super) client: Client,
+    client: Client,
     dialect: Dialect,
     state: SessionState,
     /// Several statements may stand in one packet.
     several: bool,
     capabilities: u32,
     present: PresentReader,
-    pub(super) accepted: Accepted,
+    accepted: Accepted,
 }
 
 impl Session<'_> {
@@ -116,7 +116,7 @@ impl Session<'_> {
         }
     }
 
-    pub(super) fn reader(&self) -> &Reader {
+    fn reader(&self) -> &Reader {
         &self.present.reader
     }
 
@@ -189,6 +189,17 @@ impl Session<'_> {
             }
         }
         Ok(true)
+    }
+
+    /// Answers what another node of the quorum asks for.
+    fn node(&mut self, asked: &[u8]) -> io::Result<()> {
+        match nodes::answer(asked, &self.source, &self.name, &self.client) {
+            Answered::With(answer) => self.send_answer(1, &answer, false).map(drop),
+            Answered::Listens(node) => {
+                let published = self.source.published.clone();
+                nodes::tell(&node, &published, &mut self.accepted, &self.present.reader)
+            }
+        }
     }
 
     /// Answers the statements of one packet, each as it is carried out: what a client asks for many times is never kept whole.
@@ -528,13 +539,13 @@ impl Session<'_> {
         self.send(&bytes)
     }
 
-    pub(super) fn send_error(&mut self, error: &ErrPacket) -> io::Result<()> {
+    fn send_error(&mut self, error: &ErrPacket) -> io::Result<()> {
         let mut bytes = Vec::new();
         reply::err(&mut bytes, 1, error);
         self.send(&bytes)
     }
 
-    pub(super) fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+    fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.accepted.send(bytes)
     }
 }
