@@ -138,6 +138,7 @@ mod tests {
                 "tls_ca" => "tls = \"verify-ca\"\n",
                 "tls_cert" => "tls_key = \"client-key.pem\"\n",
                 "tls_key" => "tls_cert = \"client-cert.pem\"\n",
+                "quorum" => "password = \"x\"\n[serve]\nlisten = \"127.0.0.1:0\"\n",
                 _ => "",
             };
             let text = format!("{SOURCE}{} = {value}\n{companions}", key.name);

@@ -82,6 +82,7 @@ mod tests {
         let mut new = old.clone();
         new.hosts[0].port = 1;
         new.peers = new.hosts.clone();
+        new.quorum = new.hosts.clone();
         new.user.push('x');
         new.password_file = Some("a".into());
         new.ack_after_replicas = 1;
@@ -89,7 +90,7 @@ mod tests {
         new.tls.cert = Some("a".into());
         new.tls.key = Some("a".into());
         let changed = names(&changed_keys(&old, &new));
-        let others = ["password_file", "ack_after_replicas", "tls_ca", "tls_cert", "tls_key"];
+        let others = ["password_file", "ack_after_replicas", "quorum", "tls_ca", "tls_cert", "tls_key"];
         assert_eq!(changed, [&["hosts", "peers", "user"][..], &others].concat());
         // Told as a change of the password; without effect.
         let never = ["password_env", "busy_wait_us"];

@@ -513,7 +513,10 @@ impl Node {
             let source = accepted.source.clone();
             let words = format!("{source} is the source of epoch {}", accepted.ballot.epoch);
             tracing::info!("quorum: {words}");
-            if state.attached.as_ref().is_some_and(|attached| attached.source != source) {
+            let counts = self.epoch() > 0;
+            let is_other =
+                |attached: &Attached| attached.source != source || counts && !attached.has_semi_sync;
+            if state.attached.as_ref().is_some_and(is_other) {
                 (self.on_change)(words);
             }
         }

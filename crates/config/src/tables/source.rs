@@ -256,9 +256,6 @@ fn check_receivers(keys: &SourceKeys, serves: bool, findings: &mut Findings) {
 fn check_quorum(keys: &mut SourceKeys, serves: bool, findings: &mut Findings) {
     let Some(others) = keys.quorum.value.clone().filter(|others| !others.is_empty()) else { return };
     let mut problems = Vec::new();
-    if let Some(twice) = others.iter().enumerate().find(|(index, other)| others[..*index].contains(other)) {
-        problems.push(format!("quorum: {} stands twice: each of the others is one node", twice.1));
-    }
     let in_hosts = |other: &&HostPort| keys.hosts.value.as_ref().is_some_and(|hosts| hosts.contains(other));
     if let Some(both) = others.iter().find(in_hosts) {
         problems.push(format!("quorum: {both} is among the hosts: a node is another binlogd, and no source"));
