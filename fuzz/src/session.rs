@@ -14,23 +14,21 @@
 
 use crate::input::Input;
 use crate::script;
-use config::{
-    AckTimeoutAction, FsyncMode, HostPort, OnFork, OnGap, OnStranger, SourceConfig, Start,
-};
-use status::SourceMonitor;
-use receive::Upstream;
-use receive::attempt::ask::{Attempt, Left};
-use source::clock::{Clock, SystemClock};
-use receive::attempt::copy::HeldCopy;
-use receive::decide::hosts::Hosts;
-use source::stop::StopSignal;
-use codec::ServerKind;
-use codec::event::flags;
-use jiff::Timestamp;
 use binlog::Position;
 use binlog::storage::posix::PosixStorage;
 use binlog::timeline::{Reason, Timeline};
+use codec::ServerKind;
+use codec::event::flags;
+use config::{AckTimeoutAction, FsyncMode, HostPort, OnFork, OnGap, OnStranger, SourceConfig, Start};
+use jiff::Timestamp;
+use receive::Upstream;
+use receive::attempt::ask::{Attempt, Left};
+use receive::attempt::copy::HeldCopy;
+use receive::decide::hosts::Hosts;
 use scripted_source::Packets;
+use source::clock::{Clock, SystemClock};
+use source::stop::StopSignal;
+use status::SourceMonitor;
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -146,6 +144,7 @@ fn play(data: &[u8]) -> (String, Option<Position>) {
         clock: Arc::new(Impatient),
         monitor: Arc::new(SourceMonitor::new("fuzz")),
         stop: Arc::new(StopSignal::new()),
+        quorum: None,
         published: Arc::default(),
     };
     let mut copy = upstream.open().expect("an empty folder");
@@ -184,6 +183,7 @@ fn config(port: u16, fsync_mode: FsyncMode, semi_sync: bool) -> SourceConfig {
     SourceConfig {
         name: "fuzz".to_owned(),
         hosts: vec![HostPort { host: "127.0.0.1".to_owned(), port }],
+        quorum: Vec::new(),
         peers: Vec::new(),
         user: "fuzz".to_owned(),
         password: "".into(),
