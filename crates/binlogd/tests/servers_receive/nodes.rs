@@ -1,6 +1,6 @@
 //! A quorum of three binlogds: each acknowledges what two of them have, whichever of them is not there.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -10,9 +10,10 @@ use crate::common::Server;
 use crate::common::compare::{binary_logs, copied_files};
 use crate::common::daemon::Daemon;
 use crate::common::proxy::{Direction, Ending, Fault, Proxy};
-use crate::common::readers::{make_account, serve_port};
+use crate::common::readers::serve_port;
 use crate::common::semi_sync::SemiSync;
 use crate::common::wait_within;
+use crate::quorum::{nobody, source};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Longer than a test: a commit that nobody acknowledges hangs.
@@ -21,11 +22,6 @@ const FLAGS: [&str; 8] =
     ["--heartbeat-period", "1s", "--net-read-timeout", "3s", "--backoff-max", "1s", "--serve", "127.0.0.1:0"];
 /// From now on nothing passes, and what comes is closed at once.
 const CUT: Fault = Fault::CutAfter { direction: Direction::ToSource, bytes: 0, ending: Ending::Reset };
-
-/// An address that refuses connections, for now.
-fn nobody() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port")
-}
 
 /// A node, and the ways that it has.
 struct Node {
@@ -38,14 +34,6 @@ struct Node {
 struct Nodes<'a> {
     server: &'a Server,
     nodes: Vec<Node>,
-}
-
-fn source(name: &str) -> Server {
-    let options: &[&str] = if name.starts_with("mysql") { &[] } else { &["--log-slave-updates=1"] };
-    let server = Server::start(name, options);
-    make_account(&server);
-    server.sql("CREATE DATABASE d; CREATE TABLE d.t (id INT AUTO_INCREMENT PRIMARY KEY, v INT)");
-    server
 }
 
 impl Nodes<'_> {

@@ -20,7 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Longer than a test: a commit that waits for nobody hangs.
 const NEVER: Duration = Duration::from_secs(600);
 
-fn source(name: &str) -> Server {
+/// A server with the account of readers, and a table.
+pub(crate) fn source(name: &str) -> Server {
     let options: &[&str] = if name.starts_with("mysql") { &[] } else { &["--log-slave-updates=1"] };
     let server = Server::start(name, options);
     make_account(&server);
@@ -116,7 +117,7 @@ fn commits_that_wait_for_another_replica_are_said_to_wait() {
 }
 
 /// An address that refuses connections, for now.
-fn nobody() -> SocketAddr {
+pub(crate) fn nobody() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port")
 }
 

@@ -139,7 +139,8 @@ pub enum AttemptError {
     },
     /// Another server is the source of the quorum's epoch.
     #[error(
-        "the server ({server}) is not the source of the quorum: that is {source_uuid} since epoch {epoch}. Make the server its          replica, or promote the server"
+        "the server ({server}) is not the source of the quorum, which is {source_uuid} since epoch {epoch}: nothing is acknowledged to \
+         it. Make it a replica of that source"
     )]
     OtherEpoch {
         /// Its `server_uuid`.

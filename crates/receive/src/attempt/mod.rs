@@ -24,7 +24,7 @@ use crate::session::attached::Attached;
 use crate::session::cursor::Cursor;
 use crate::session::receive::receive;
 use crate::session::refusal::{OtherFile, OtherHistory, Refusal};
-use crate::sink::downstream::ReplicaDemand;
+use crate::sink::downstream::{Quorum, ReplicaDemand};
 use crate::sink::publish::publish_copy;
 use crate::watch::rival::{Taken, rival, taken};
 use binlog::Position;
@@ -282,14 +282,15 @@ impl Attempt<'_> {
     ) -> Result<(), AttemptError> {
         let config = &self.upstream.config;
         let server_id = self.server_id(copy);
-        // The copy may have what the node needs to count already; until the session begins, that interrupts nothing.
-        self.attach_node(copy, source, forks.as_deref(), true)?;
+        self.attach_node(copy, source, forks.as_deref())?;
+        // The copy may have what the node needs to count already. One that does not count must not acknowledge by the place at which
+        // its session begins either.
+        let counts = self.counts();
         let introduction = Introduction {
             replica: copy.identity(),
             server_id,
             heartbeat_period: config.heartbeat_period,
-            // A node that does not count must not acknowledge by the place at which its session begins either.
-            semi_sync: config.semi_sync && self.counts(),
+            semi_sync: config.semi_sync && counts,
         };
         let offered = introduction.offers_semi_sync(source);
         let tail = copy.timeline().expect("a session has a timeline").tail().map_err(SessionError::from)?;
@@ -301,13 +302,12 @@ impl Attempt<'_> {
             self.look_for_rival(&mut connection, copy)?;
             introduction.make(&mut connection, source).map_err(|error| self.with_privilege(error))?;
         }
-        self.attach_node(copy, source, forks.as_deref(), offered)?;
-        let replicas = self.replicas();
+        let replicas = self.replicas(counts);
         let passed_over = match offered {
             true => self.passed_over(&mut connection, copy, source, forks.as_deref(), replicas.as_ref())?,
             false => Vec::new(),
         };
-        self.attach_node(copy, source, forks.as_deref(), offered)?;
+        self.attach_node(copy, source, forks.as_deref())?;
         let timeline = copy.timeline_mut().expect("a session has a timeline");
         // A timeline that was written no more when it was asked about may be live by now, and nothing of this session would be
         // acknowledged: it ends where that ends now, and another look is taken.
@@ -370,8 +370,8 @@ impl Attempt<'_> {
         })
     }
 
-    /// What is demanded of receivers further down.
-    fn replicas(&self) -> Option<ReplicaDemand> {
+    /// What is demanded of receivers further down, or of the other nodes of a quorum. `counted`: this one counts.
+    fn replicas(&self, counted: bool) -> Option<ReplicaDemand> {
         let (config, quorum) = (&self.upstream.config, &self.upstream.quorum);
         let wanted = quorum.as_ref().map_or(config.ack_after_replicas, |node| node.others_wanted());
         (wanted > 0).then(|| ReplicaDemand {
@@ -380,7 +380,7 @@ impl Attempt<'_> {
             // What a majority does not have is never acknowledged.
             action: if quorum.is_some() { AckTimeoutAction::Wait } else { config.ack_timeout_action },
             alone: self.left.alone.clone(),
-            quorum: quorum.clone(),
+            quorum: quorum.clone().map(|node| Quorum { node, counted }),
         })
     }
 
@@ -410,13 +410,12 @@ impl Attempt<'_> {
         copy: &HeldCopy,
         source: &SourceIdentity,
         forks: Option<&ForkWatch>,
-        has_semi_sync: bool,
     ) -> Result<(), AttemptError> {
         let Some((node, timeline)) = self.upstream.quorum.as_ref().zip(copy.timeline()) else {
             return Ok(());
         };
         let withholds = forks.is_some_and(ForkWatch::withholds);
-        node.attached(timeline.folder(), &source.uuid, withholds, has_semi_sync).map_err(CopyError::from)?;
+        node.attached(timeline.folder(), &source.uuid, withholds).map_err(CopyError::from)?;
         if let Some(end) = timeline.end() {
             node.tend(timeline.folder(), timeline.log.files(), &end).map_err(CopyError::from)?;
         }

@@ -6,7 +6,7 @@ use crate::decide::fork_watch::ForkWatch;
 use crate::session::cursor::Cursor;
 use crate::session::unasked::Unasked;
 use crate::sink::acknowledge::Acknowledger;
-use crate::sink::downstream::{Downstream, HELD_MAX, STALLED_MAX, safe};
+use crate::sink::downstream::{Downstream, HELD_MAX, NodeEnds, STALLED_MAX, safe};
 use binlog::writer::LogWriter;
 use binlog::{Position, SafeHere};
 use codec::gtid::TransactionId;
@@ -97,14 +97,19 @@ impl Acknowledgements {
     /// Has a node of a quorum look whether it counts by now.
     ///
     /// # Errors
-    /// When that cannot be written down.
+    /// When the session is to end.
     pub(super) fn tend_node(
         &mut self,
         files: &[String],
         durable: Option<&Position>,
     ) -> Result<(), SessionError> {
         match &mut self.downstream {
-            Some(downstream) => downstream.tend(files, durable).map_err(SessionError::Quorum),
+            Some(downstream) => downstream.tend(files, durable).map_err(|ends| match ends {
+                NodeEnds::Counts(epoch) => {
+                    SessionError::Epoch(format!("this node counts in epoch {epoch} of the quorum"))
+                }
+                NodeEnds::Unwritten(error) => SessionError::Quorum(error.to_string()),
+            }),
             None => Ok(()),
         }
     }

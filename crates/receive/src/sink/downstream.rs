@@ -11,7 +11,7 @@
 use binlog::writer::published::{Live, Published};
 use binlog::{Position, Safe, SafeHere, is_covered};
 use config::AckTimeoutAction;
-use quorum::Node;
+use quorum::{Node, NodeError};
 use source::clock::Clock;
 use status::{SourceMonitor, SourceState};
 use std::path::{Path, PathBuf};
@@ -44,7 +44,24 @@ pub struct ReplicaDemand {
     /// They have not come in time, and binlogd goes on without them. Outlasts a session.
     pub alone: Arc<AtomicBool>,
     /// They are the other nodes of this quorum, which confirm in its epochs. `None`: receivers further down.
-    pub quorum: Option<Arc<Node>>,
+    pub quorum: Option<Quorum>,
+}
+
+/// This binlogd as a node of a quorum, for one session.
+#[derive(Debug, Clone)]
+pub struct Quorum {
+    /// The node.
+    pub node: Arc<Node>,
+    /// It counted when the session was begun. Without that the session has no semi-sync.
+    pub counted: bool,
+}
+
+/// Why the session of a node of a quorum ends.
+pub(crate) enum NodeEnds {
+    /// It counts in that epoch, and the session, which was begun before, has no semi-sync.
+    Counts(u64),
+    /// What it must not forget cannot be written down.
+    Unwritten(NodeError),
 }
 
 /// How the receivers below one timeline stand.
@@ -97,7 +114,7 @@ impl Downstream {
 
     /// Whether this node of a quorum may acknowledge: it counts, and so in an epoch whose source this session receives from.
     fn counts(&self, here: &SafeHere) -> bool {
-        let Some(node) = &self.demand.quorum else { return true };
+        let Some(Quorum { node, .. }) = &self.demand.quorum else { return true };
         node.is_durable(here.position());
         node.epoch() > 0
     }
@@ -105,15 +122,21 @@ impl Downstream {
     /// Where the copy of a node of a quorum has come to: it may count from now on.
     ///
     /// # Errors
-    /// In words, when that cannot be written down.
-    pub(crate) fn tend(&mut self, files: &[String], durable: Option<&Position>) -> Result<(), String> {
-        let Some((node, durable)) = self.demand.quorum.as_ref().zip(durable) else { return Ok(()) };
+    /// When the session is to end.
+    pub(crate) fn tend(&mut self, files: &[String], durable: Option<&Position>) -> Result<(), NodeEnds> {
+        let Some((Quorum { node, counted }, durable)) = self.demand.quorum.as_ref().zip(durable) else {
+            return Ok(());
+        };
         let is_live = |live: &Arc<Live>| files.last().is_some_and(|last| *live.file == **last);
         if self.files != files.len() && self.published.live().as_ref().is_some_and(is_live) {
             self.files = files.len();
             node.file_begins();
         }
-        node.tend(&self.timeline, files, durable).map_err(|error| error.to_string())
+        node.tend(&self.timeline, files, durable).map_err(NodeEnds::Unwritten)?;
+        match node.epoch() {
+            epoch if epoch > 0 && !counted => Err(NodeEnds::Counts(epoch)),
+            _ => Ok(()),
+        }
     }
 
     /// Whether binlogd goes on without them.

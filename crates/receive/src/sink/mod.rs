@@ -345,8 +345,8 @@ impl<'a> Sink<'a> {
             self.begin(true);
             if !self.acknowledgements.are_withheld() {
                 self.monitor.set_state(SourceState::Receiving);
-                if let Some(node) = options.replicas().and_then(|replicas| replicas.quorum.as_ref()) {
-                    node.released().map_err(|error| SessionError::Quorum(error.to_string()))?;
+                if let Some(quorum) = options.replicas().and_then(|replicas| replicas.quorum.as_ref()) {
+                    quorum.node.released().map_err(|error| SessionError::Quorum(error.to_string()))?;
                 }
             }
         } else {

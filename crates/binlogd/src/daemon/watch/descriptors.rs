@@ -19,12 +19,17 @@ use std::fmt;
 /// | the lock of the folder | `binlog/folder.rs` |
 /// | what it needs for a moment when a file begins, which all sources may do at once | `binlog/writer/mod.rs`, `receive/attempt/mod.rs` |
 ///
-/// For each further host of the list one more, by which it is looked at (`receive/watch/others.rs`). With `ack_after_replicas` one
-/// more, by which the receivers further down wake it (`binlog/writer/confirmations.rs`).
+/// For each further host of the list one more, by which it is looked at (`receive/watch/others.rs`). With `ack_after_replicas` or
+/// `quorum` one more, by which the others wake it (`binlog/writer/confirmations.rs`). For each other node of a quorum two, by which it is
+/// heard and asked (`receive/nodes`); that it listens here is a reader.
 pub(crate) const PER_SOURCE: u64 = 7;
 
 fn needed_by(source: &SourceConfig) -> u64 {
-    PER_SOURCE + (source.hosts.len() as u64).saturating_sub(1) + u64::from(source.ack_after_replicas > 0)
+    let waits_for_others = source.ack_after_replicas > 0 || !source.quorum.is_empty();
+    PER_SOURCE
+        + (source.hosts.len() as u64).saturating_sub(1)
+        + u64::from(waits_for_others)
+        + 2 * source.quorum.len() as u64
 }
 
 /// What is kept for everything else: 32 connections to the admin address with what belongs to them, standard input and output,

@@ -3,16 +3,20 @@
 //! One lock holds the memory and what was heard, so that no confirmation of one epoch is counted in the next. The receiving thread
 //! takes it when a session or a file begins, and while the epoch is being entered; to acknowledge it reads one atomic number.
 
+mod identities;
+#[cfg(test)]
+mod tests;
+
 use crate::ballot::{Accepted, Place, majority};
 use crate::memory::{Memory, Refusal, Standing};
 use crate::promotion::{Held, Promise};
 use crate::words::{Confirmation, Reply, Request, Senseless, Told, of_record, to_record};
 use binlog::Position;
 use binlog::storage::Storage;
-use binlog::timeline::file_identity::file_identity;
 use binlog::timeline::index::replace_file;
 use binlog::writer::published::{Live, Published};
 use codec::gtid::{GtidState, Uuid};
+use identities::Identities;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
@@ -21,9 +25,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Name of the memory in a source's folder.
 pub const QUORUM_FILE: &str = "quorum.toml";
-
-/// Identities of files that are remembered.
-const IDENTITIES_MAX: usize = 16;
 
 /// Why a node does not do what it is asked for.
 #[derive(Debug, thiserror::Error)]
@@ -63,8 +64,6 @@ struct Attached {
     timeline: PathBuf,
     source: String,
     withholds: bool,
-    /// The session has semi-sync: it can acknowledge once the node counts.
-    has_semi_sync: bool,
 }
 
 /// Another node, as far as it was heard.
@@ -87,8 +86,7 @@ struct State {
     kept: Option<GtidState>,
     attached: Option<Attached>,
     heard: Vec<Heard>,
-    /// Of files of the live timeline.
-    identities: Vec<(PathBuf, u64)>,
+    identities: Identities,
 }
 
 /// This binlogd as a node of one source's quorum.
@@ -211,21 +209,12 @@ impl Node {
     }
 
     /// A session writes `timeline`, whose server is `source`. `withholds`: that one lacks, or may lack, what the copy holds.
-    /// `has_semi_sync`: it can acknowledge. The place at which such a session begins acknowledges all before it, so that only a node
-    /// that counts begins one.
     ///
     /// # Errors
     /// When what was kept of the epoch is needed no more, and that cannot be written down.
-    pub fn attached(
-        &self,
-        timeline: &Path,
-        source: &str,
-        withholds: bool,
-        has_semi_sync: bool,
-    ) -> Result<(), NodeError> {
+    pub fn attached(&self, timeline: &Path, source: &str, withholds: bool) -> Result<(), NodeError> {
         let mut state = self.state();
-        let attached =
-            Attached { timeline: timeline.to_owned(), source: source.to_owned(), withholds, has_semi_sync };
+        let attached = Attached { timeline: timeline.to_owned(), source: source.to_owned(), withholds };
         if state.attached.as_ref() == Some(&attached) {
             return Ok(());
         }
@@ -248,9 +237,7 @@ impl Node {
     /// As [`Node::attached`].
     pub fn released(&self) -> Result<(), NodeError> {
         let attached = self.state().attached.clone();
-        attached.map_or(Ok(()), |attached| {
-            self.attached(&attached.timeline, &attached.source, false, attached.has_semi_sync)
-        })
+        attached.map_or(Ok(()), |attached| self.attached(&attached.timeline, &attached.source, false))
     }
 
     /// Everything before `at` is on stable storage here, and is about to be acknowledged.
@@ -297,12 +284,6 @@ impl Node {
                 "this node counts in the quorum: its copy of {} has everything that was agreed on",
                 accepted.source
             );
-            if state.attached.as_ref().is_some_and(|attached| !attached.has_semi_sync) {
-                (self.on_change)(format!(
-                    "this node counts in epoch {} of the quorum",
-                    accepted.ballot.epoch
-                ));
-            }
             drop(state);
             self.published.wake_all();
         }
@@ -325,30 +306,18 @@ impl Node {
             true => durable.offset,
             false => self.storage.look(&path).map_or(0, |found| found.len),
         };
-        end >= place.offset && self.identity(state, &path, end) == Some(place.identity)
-    }
-
-    fn identity(&self, state: &mut State, path: &Path, end: u64) -> Option<u64> {
-        if let Some((_, known)) = state.identities.iter().find(|(of, _)| of == path) {
-            return Some(*known);
-        }
-        let identity = self.storage.open_read(path).and_then(|file| file_identity(&*file, end)).ok()??;
-        if state.identities.len() >= IDENTITIES_MAX {
-            state.identities.remove(0);
-        }
-        state.identities.push((path.to_owned(), identity));
-        Some(identity)
+        end >= place.offset && state.identities.of(&*self.storage, &path, end) == Some(place.identity)
     }
 
     /// Where the copy of `live` ends, as others know it.
     fn place(&self, state: &mut State, live: &Live) -> Option<Place> {
         let end = live.end();
-        let identity = self.identity(state, &live.timeline.join(&*live.file), end)?;
+        let identity = state.identities.of(&*self.storage, &live.timeline.join(&*live.file), end)?;
         Some(Place { file: live.file.to_string(), identity, offset: end })
     }
 
-    /// Where the copy ends of the server from which it is received now, and that server. At or behind everything that this node
-    /// has confirmed or acknowledged.
+    /// Where the copy ends of the server from which it is received now, and that server. Nothing that this node has confirmed or
+    /// acknowledged lies behind that place.
     pub fn end(&self) -> Option<(String, Place)> {
         let live = self.published.live()?;
         let mut state = self.state();
@@ -454,7 +423,7 @@ impl Node {
         let path = live.timeline.join(&place.file);
         let is_live = *live.file == *place.file;
         let end = if is_live { live.end() } else { self.storage.look(&path).map_or(0, |found| found.len) };
-        if self.identity(state, &path, end) == Some(place.identity) {
+        if state.identities.of(&*self.storage, &path, end) == Some(place.identity) {
             let at = Position { file: place.file.as_str().into(), offset: place.offset };
             self.published.confirmations().confirm(live.generation, &self.others[other], &at);
         }
@@ -513,10 +482,7 @@ impl Node {
             let source = accepted.source.clone();
             let words = format!("{source} is the source of epoch {}", accepted.ballot.epoch);
             tracing::info!("quorum: {words}");
-            let counts = self.epoch() > 0;
-            let is_other =
-                |attached: &Attached| attached.source != source || counts && !attached.has_semi_sync;
-            if state.attached.as_ref().is_some_and(is_other) {
+            if state.attached.as_ref().is_some_and(|attached| attached.source != source) {
                 (self.on_change)(words);
             }
         }

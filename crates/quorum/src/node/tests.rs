@@ -1,0 +1,232 @@
+use super::*;
+use crate::ballot::{Ballot, Kind};
+use binlog::storage::posix::PosixStorage;
+use binlog::testing::FileBuilder;
+use codec::ServerKind;
+use std::sync::atomic::AtomicUsize;
+
+const SOURCE: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
+const FILE: &str = "b.000001";
+
+/// A node of three whose copy holds two transactions of its source.
+struct Scene {
+    dir: tempfile::TempDir,
+    published: Arc<Published>,
+    node: Node,
+    /// How often the session was told to end.
+    ended: Arc<AtomicUsize>,
+    end: u64,
+}
+
+fn ballot(epoch: u64) -> Ballot {
+    Ballot { epoch, promoter: Uuid::from_bytes([epoch as u8; 16]) }
+}
+
+fn nothing() -> GtidState {
+    GtidState::empty(ServerKind::MySql)
+}
+
+impl Scene {
+    fn new() -> Scene {
+        let dir = tempfile::tempdir().unwrap();
+        let file = FileBuilder::new().previous_gtids("").transaction(1, 9).transaction(2, 9).finish();
+        std::fs::create_dir(dir.path().join("0001")).unwrap();
+        std::fs::write(dir.path().join("0001").join(FILE), &file).unwrap();
+        let (published, ended) = (Arc::<Published>::default(), Arc::<AtomicUsize>::default());
+        let node = Scene::open(dir.path(), &published, &ended);
+        let scene = Scene { dir, published, node, ended, end: file.len() as u64 };
+        scene.published.is_at(&scene.timeline(), Some(&scene.at(scene.end)));
+        scene
+    }
+
+    /// As another process opens it.
+    fn open(folder: &Path, published: &Arc<Published>, ended: &Arc<AtomicUsize>) -> Node {
+        let ended = ended.clone();
+        let node = Node::new(
+            Arc::new(PosixStorage),
+            folder.to_owned(),
+            published.clone(),
+            vec!["two".to_owned(), "three".to_owned()],
+            Box::new(move |_| {
+                ended.fetch_add(1, SeqCst);
+            }),
+        );
+        node.open(Uuid::from_bytes([1; 16])).unwrap();
+        node
+    }
+
+    fn timeline(&self) -> PathBuf {
+        self.dir.path().join("0001")
+    }
+
+    fn at(&self, offset: u64) -> Position {
+        Position::new(FILE, offset)
+    }
+
+    /// Where the copy ends.
+    fn place(&self) -> Place {
+        self.node.attached(&self.timeline(), SOURCE, false).unwrap();
+        self.node.end().unwrap().1
+    }
+
+    fn source(&self, epoch: u64, founded: u64, source: &str) -> Accepted {
+        Accepted {
+            ballot: ballot(epoch),
+            founded: ballot(founded),
+            source: source.to_owned(),
+            history: nothing(),
+            place: self.place(),
+        }
+    }
+
+    fn ask(&self, request: Request) -> Result<Reply, NodeError> {
+        self.node.answer(&request, nothing)
+    }
+
+    fn tend(&self) {
+        self.node.tend(&self.timeline(), &[FILE.to_owned()], &self.at(self.end)).unwrap();
+    }
+
+    /// In a quorum of epoch 1, and counting.
+    fn counting(self) -> Scene {
+        let accepted = self.source(1, 1, SOURCE);
+        self.ask(Request::Promise(ballot(1), Kind::Founding)).unwrap();
+        self.ask(Request::Record(accepted.clone())).unwrap();
+        assert_eq!(self.node.epoch(), 0, "it is not in force yet");
+        self.ask(Request::Accept(accepted)).unwrap();
+        assert_eq!(self.node.epoch(), 0, "its copy was not looked at yet");
+        self.tend();
+        assert_eq!(self.node.epoch(), 1);
+        self
+    }
+
+    fn hears(&self, epoch: u64, place: Place, withholds: bool) {
+        let confirmation = Some(Confirmation { epoch, place, withholds });
+        let node = Uuid::from_bytes([2; 16]);
+        let told = Told { node, nodes: 3, accepted: None, is_blank: false, promised: epoch, confirmation };
+        self.node.hear(0, Ok(told)).unwrap();
+    }
+
+    /// What one other has, as an acknowledgement goes by.
+    fn confirmed(&self) -> Option<u64> {
+        let there = self.published.confirmed(&self.timeline(), 1, &[FILE.to_owned()]);
+        there.map(|there| there.position().offset)
+    }
+}
+
+#[test]
+fn another_counts_for_its_place_in_the_same_file_and_epoch_alone() {
+    let scene = Scene::new().counting();
+    let place = scene.place();
+    let other_file = Place { identity: place.identity ^ 1, ..place.clone() };
+    let not_here = Place { file: "b.000002".to_owned(), ..place.clone() };
+    for (epoch, place, withholds) in [
+        (2, place.clone(), false),
+        (0, place.clone(), false),
+        (1, other_file, false),
+        (1, not_here, false),
+        (1, place.clone(), true),
+    ] {
+        scene.hears(epoch, place.clone(), withholds);
+        assert_eq!(scene.confirmed(), None, "{epoch} {place:?} {withholds}");
+    }
+    scene.hears(1, Place { offset: 90, ..place.clone() }, false);
+    assert_eq!(scene.confirmed(), Some(90));
+    // A source that lacks what this node holds.
+    scene.node.attached(&scene.timeline(), SOURCE, true).unwrap();
+    scene.hears(1, place.clone(), false);
+    assert_eq!(scene.confirmed(), Some(90));
+    assert!(scene.node.told(false).unwrap().confirmation.unwrap().withholds);
+    scene.node.released().unwrap();
+    scene.hears(1, place.clone(), false);
+    assert_eq!(scene.confirmed(), Some(place.offset));
+}
+
+#[test]
+fn a_promise_ends_what_was_confirmed_and_outlives_the_process() {
+    let scene = Scene::new().counting();
+    let place = scene.place();
+    scene.hears(1, place.clone(), false);
+    assert!(scene.confirmed().is_some() && scene.node.told(false).unwrap().confirmation.is_some());
+    let reply = scene.ask(Request::Promise(ballot(5), Kind::Ordinary)).unwrap();
+    let (promise, end) = reply.promise.unwrap();
+    assert_eq!((promise.held.entered, end), (1, Some((SOURCE.to_owned(), place.clone()))));
+    let is_fenced = |node: &Node| node.epoch() == 0 && node.told(false).unwrap().confirmation.is_none();
+    assert!(is_fenced(&scene.node));
+    assert_eq!(scene.confirmed(), None);
+    scene.hears(1, place, false);
+    assert_eq!(scene.confirmed(), None, "an answer of before comes late");
+    let again = Scene::open(scene.dir.path(), &scene.published, &scene.ended);
+    assert!(is_fenced(&again));
+    assert!(matches!(
+        again.answer(&Request::Promise(ballot(4), Kind::Ordinary), nothing),
+        Err(NodeError::Refused(Refusal::Promised(_)))
+    ));
+}
+
+#[test]
+fn what_cannot_be_written_down_is_not_promised() {
+    let scene = Scene::new().counting();
+    std::fs::remove_file(scene.dir.path().join(QUORUM_FILE)).unwrap();
+    std::fs::create_dir_all(scene.dir.path().join(QUORUM_FILE).join("in the way")).unwrap();
+    let before = scene.node.memory();
+    let refused = scene.ask(Request::Promise(ballot(5), Kind::Ordinary)).unwrap_err();
+    assert!(matches!(refused, NodeError::Io { action: "write", .. }), "{refused}");
+    assert_eq!((scene.node.memory(), scene.node.epoch()), (before, 1));
+}
+
+#[test]
+fn a_node_enters_an_epoch_by_its_place_and_leaves_the_source_of_another() {
+    let scene = Scene::new().counting();
+    let place = scene.place();
+    let ahead = Place { offset: place.offset + 1, ..place.clone() };
+    let accepted = Accepted { place: ahead, ..scene.source(2, 1, SOURCE) };
+    scene.ask(Request::Promise(ballot(2), Kind::Ordinary)).unwrap();
+    scene.ask(Request::Accept(accepted)).unwrap();
+    scene.tend();
+    assert_eq!((scene.node.epoch(), scene.ended.load(SeqCst)), (0, 0), "its copy has not come so far");
+    scene.ask(Request::Accept(scene.source(3, 1, SOURCE))).unwrap();
+    scene.tend();
+    assert_eq!(scene.node.epoch(), 3);
+    scene.ask(Request::Accept(scene.source(4, 1, "another"))).unwrap();
+    scene.tend();
+    assert_eq!((scene.node.epoch(), scene.ended.load(SeqCst)), (0, 1));
+    // What it held of the epoch that it has entered is what it answers with, whatever the next timeline has.
+    let held = GtidState::parse(ServerKind::MySql, &format!("{SOURCE}:1-2")).unwrap();
+    scene.node.timeline_ends(&held).unwrap();
+    let reply = scene.ask(Request::Promise(ballot(9), Kind::Ordinary)).unwrap();
+    assert_eq!(reply.promise.unwrap().0.held, Held { entered: 3, gtids: held });
+}
+
+#[test]
+fn a_copy_with_a_gap_and_a_damaged_memory_count_no_more() {
+    let scene = Scene::new().counting();
+    scene.node.forget().unwrap();
+    assert_eq!((scene.node.epoch(), scene.node.memory()), (0, Memory::default()));
+    let refused = scene.ask(Request::Promise(ballot(5), Kind::Ordinary)).unwrap_err();
+    assert!(matches!(refused, NodeError::Refused(Refusal::Blank)), "{refused}");
+    std::fs::write(scene.dir.path().join(QUORUM_FILE), "entered = 7\n").unwrap();
+    let damaged = scene.node.open(Uuid::from_bytes([1; 16])).unwrap_err();
+    assert!(damaged.to_string().contains("remove the file, and the node joins the others anew"), "{damaged}");
+}
+
+#[test]
+fn what_nodes_tell_is_read_back() {
+    let scene = Scene::new().counting();
+    let told = scene.node.told(true).unwrap();
+    assert!(told.accepted.is_some() && told.confirmation.is_some());
+    assert_eq!(Told::of_text(told.to_text().as_bytes()), Ok(told));
+    let accepted = scene.source(2, 1, SOURCE);
+    for request in [
+        Request::Promise(ballot(2), Kind::Founding),
+        Request::Promise(ballot(2), Kind::Ordinary),
+        Request::Promise(ballot(2), Kind::Joining(Uuid::from_bytes([3; 16]))),
+        Request::Record(accepted.clone()),
+        Request::Accept(accepted),
+    ] {
+        assert_eq!(Request::of_text(request.to_text().as_bytes()), Ok(request));
+    }
+    let reply = scene.ask(Request::Promise(ballot(2), Kind::Ordinary)).unwrap();
+    assert_eq!(Reply::of_text(reply.to_text().as_bytes()), Ok(reply));
+    assert!(Told::of_text(b"{}").is_err() && Request::of_text(b"nonsense").is_err());
+}
