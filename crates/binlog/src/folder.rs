@@ -1,6 +1,6 @@
 //! The folder of one source: its lock, its identity towards the source, its timelines.
 
-use super::format::{FORMAT, FormatError, read_toml};
+use super::format::{FORMAT, FormatError, QUORUM, read_toml};
 use super::storage::{Entry, Kind, Storage};
 use crate::storage::failed::{during, within};
 use crate::storage::lock;
@@ -211,16 +211,49 @@ fn read_or_make_identity(storage: &dyn Storage, folder: &Path) -> Result<Replica
     if let Some(identity) = read_identity(storage, folder)? {
         return Ok(identity);
     }
-    let path = folder.join(REPLICA_FILE);
     let identity = make_identity();
+    write_identity(storage, folder, &identity, FORMAT)?;
+    Ok(identity)
+}
+
+/// From now on no older binlogd touches the folder of a source: it is that of a node of a quorum, and an older one, which does not know
+/// quorums, would acknowledge alone. Not taken back: what the node has promised stays.
+///
+/// # Errors
+/// When `replica.toml` cannot be read or written.
+pub fn of_a_quorum(
+    storage: &dyn Storage,
+    folder: &Path,
+    identity: &ReplicaIdentity,
+) -> Result<(), FolderError> {
+    let path = folder.join(REPLICA_FILE);
+    let text = storage.read_to_string(&path).map_err(FolderError::io("read", &path))?;
+    match text.contains(&format_line(QUORUM)) {
+        true => Ok(()),
+        false => write_identity(storage, folder, identity, QUORUM),
+    }
+}
+
+fn format_line(format: u32) -> String {
+    format!("\nformat = {format}\n")
+}
+
+fn write_identity(
+    storage: &dyn Storage,
+    folder: &Path,
+    identity: &ReplicaIdentity,
+    format: u32,
+) -> Result<(), FolderError> {
+    let path = folder.join(REPLICA_FILE);
     let text = format!(
         "# Who binlogd is to this source. Made once; keep it, so that the source recognises a reconnect.\n\
          # An older binlogd must not touch a folder of a later format: docs/formats.md.\n\
-         replica_uuid = \"{}\"\nserver_id = {}\nformat = {FORMAT}\n",
-        identity.replica_uuid, identity.server_id
+         replica_uuid = \"{}\"\nserver_id = {}{}",
+        identity.replica_uuid,
+        identity.server_id,
+        format_line(format)
     );
-    replace_file(storage, &path, text.as_bytes()).map_err(FolderError::io("write", &path))?;
-    Ok(identity)
+    replace_file(storage, &path, text.as_bytes()).map_err(FolderError::io("write", &path))
 }
 
 /// The text becomes part of a statement to the source, so it must be what it claims to be.
@@ -351,6 +384,13 @@ mod tests {
         let other = SourceFolder::open(&PosixStorage, dir.path(), "b").unwrap().identity;
         assert_eq!(first, again);
         assert_ne!(first.replica_uuid, other.replica_uuid);
+        // An older version, which knows none later than 1, refuses the folder of a node of a quorum.
+        let folder = dir.path().join("a");
+        of_a_quorum(&PosixStorage, &folder, &first).unwrap();
+        of_a_quorum(&PosixStorage, &folder, &first).unwrap();
+        let text = std::fs::read_to_string(folder.join(REPLICA_FILE)).unwrap();
+        assert!(text.ends_with("\nformat = 2\n") && text.matches("format = ").count() == 1, "{text}");
+        assert_eq!(SourceFolder::open(&PosixStorage, dir.path(), "a").unwrap().identity, first);
     }
 
     /// A disk that gives EIO for a folder would do it too, and used to be told as "File exists".

@@ -2,13 +2,19 @@
 //!
 //! Each file of ours in TOML may say `format = N`; without that it is of format 1. A later version that writes what an older
 //! one must not pass over raises the number, in `replica.toml` too, which is read before anything is changed. What is of a
-//! later format than [`FORMAT`] is refused, and left as it is.
+//! later format than [`NEWEST`] is refused, and left as it is.
 
 use serde::de::DeserializeOwned;
 use thiserror::Error;
 
-/// The newest format that this version reads, and the one that it writes.
+/// The format that is written where nothing needs a later one.
 pub const FORMAT: u32 = 1;
+
+/// The format of the folder of a node of a quorum: a binlogd that passes over `quorum.toml` would acknowledge alone.
+pub const QUORUM: u32 = 2;
+
+/// The newest format that this version reads.
+const NEWEST: u32 = QUORUM;
 
 /// Name of the key.
 const KEY: &str = "format";
@@ -32,8 +38,8 @@ pub fn read_toml<T: DeserializeOwned>(text: &str) -> Result<T, FormatError> {
     let wrong = |error: toml::de::Error| FormatError::Wrong(error.to_string());
     match text.parse::<toml::Table>().map_err(wrong)?.get(KEY) {
         None => {}
-        Some(toml::Value::Integer(format)) if *format == i64::from(FORMAT) => {}
-        Some(toml::Value::Integer(format)) if *format > i64::from(FORMAT) => {
+        Some(toml::Value::Integer(format)) if (1..=i64::from(NEWEST)).contains(format) => {}
+        Some(toml::Value::Integer(format)) if *format > i64::from(NEWEST) => {
             return Err(FormatError::Later(*format));
         }
         Some(other) => return Err(FormatError::Wrong(format!("{KEY} = {other} is no number of a format"))),
@@ -44,7 +50,7 @@ pub fn read_toml<T: DeserializeOwned>(text: &str) -> Result<T, FormatError> {
 /// That something is of a later format.
 pub fn later(format: impl std::fmt::Display) -> String {
     format!(
-        "format {format}, and binlogd {} knows none later than {FORMAT}: a later version of binlogd wrote it. Nothing was changed. \
+        "format {format}, and binlogd {} knows none later than {NEWEST}: a later version of binlogd wrote it. Nothing was changed. \
          Start that version again, or one that is later still (docs/formats.md)",
         env!("CARGO_PKG_VERSION")
     )
@@ -66,9 +72,10 @@ mod tests {
         let expected = Ok(Content { name: "a".to_owned() });
         assert_eq!(read("name = 'a'"), expected, "before there were formats");
         assert_eq!(read("format = 1\nname = 'a'"), expected);
+        assert_eq!(read("format = 2\nname = 'a'"), expected, "of a node of a quorum");
         assert_eq!(read("name = 'a'\nsomething = 'that a later version adds'"), expected);
-        let refused = read("format = 2\nnaming = 'another way'").unwrap_err().to_string();
-        assert!(refused.starts_with("format 2, and binlogd 0."), "{refused}");
+        let refused = read("format = 3\nnaming = 'another way'").unwrap_err().to_string();
+        assert!(refused.starts_with("format 3, and binlogd 0."), "{refused}");
         assert!(refused.contains("a later version of binlogd wrote it. Nothing was changed."), "{refused}");
         for wrong in ["format = 0", "format = -1", "format = '1'", "format = [2]"] {
             let error = read(&format!("{wrong}\nname = 'a'")).unwrap_err().to_string();

@@ -14,6 +14,7 @@ use crate::nodes::Nodes;
 use crate::peers::Peers;
 use crate::peers::above_error::AboveError;
 use crate::sink::publish::publish_copy;
+use binlog::folder::of_a_quorum;
 use codec::ServerKind;
 use config::{HostPort, OnFork};
 use status::{Demanded, DiskSpace, Place, SourceState, units};
@@ -103,6 +104,7 @@ impl Upstream {
     /// Reads what this node of a quorum must not forget.
     fn open_node(&self, copy: &HeldCopy) -> Result<(), CopyError> {
         let Some(node) = &self.quorum else { return Ok(()) };
+        of_a_quorum(&*self.storage, &self.data_dir.join(&self.config.name), copy.identity())?;
         // The folder was read with it.
         let uuid = copy.identity().replica_uuid.parse().unwrap_or_default();
         Ok(node.open(uuid)?)
