@@ -40,6 +40,8 @@ impl Family {
             "Each slot"
         } else if has("user") {
             "Each reader"
+        } else if has("node") {
+            "Each other node of a quorum"
         } else if has("peer") {
             "Each peer"
         } else if has("source") {

@@ -70,7 +70,7 @@ pub use ladder::Ladder;
 pub use monitor::SourceMonitor;
 pub use past::{LastError, Missing, PreviousTimeline, RecordedGap, Regained, Verified, count};
 pub use peers::PeerStatus;
-pub use quorum::{NodeStatus, QuorumStatus};
+pub use quorum::{NodeStanding, NodeStatus, QuorumStatus};
 pub use semi_sync::ack_replicas::{AckReplicasStatus, Demanded};
 pub use semi_sync::{Counted, SemiSyncLook, SemiSyncStatus};
 pub use serving::{ReaderStatus, ServeCounters, ServeStatus, Serving, SlotStatus};

@@ -25,6 +25,8 @@ pub(crate) struct Session {
     /// The last attempt found the disk full.
     pub(crate) disk_was_full: bool,
     pub(crate) events: Events,
+    /// The quorum's, at the last sample.
+    pub(crate) epoch: Option<u64>,
 }
 
 impl Session {

@@ -7,6 +7,7 @@ pub(crate) mod archives;
 pub(crate) mod families;
 pub(crate) mod format;
 pub(crate) mod peers;
+pub(crate) mod quorum;
 pub(crate) mod resources;
 pub(crate) mod serving;
 pub(crate) mod upkeep;
@@ -97,6 +98,7 @@ impl Collector for Scrape {
         upkeep::encode(&mut encoder, &sources, serve.as_ref())?;
         peers::encode(&mut encoder, &sources)?;
         encode_replicas(&mut encoder, &sources)?;
+        quorum::encode(&mut encoder, &sources)?;
         archives::encode(&mut encoder, &sources, self.now)?;
         encode_looks(&mut encoder, &sources)?;
         self.encode_seconds_behind(&mut encoder, &sources)?;

@@ -46,6 +46,13 @@ pub(crate) fn encode(
         None,
         "1 while another replica is known that has our server_id at the source, otherwise 0",
         facts.iter().map(|(source, facts)| (of(source), u64::from(facts.rival.is_some()))),
+    )?;
+    gauges(
+        encoder,
+        "binlogd_hosts_in_doubt",
+        None,
+        "1 while clients can write to two hosts of the source, of which none is guessed to be the source, otherwise 0",
+        facts.iter().map(|(source, facts)| (of(source), u64::from(facts.hosts_in_doubt.is_some()))),
     )
 }
 
@@ -89,6 +96,7 @@ mod tests {
             facts.verified =
                 Some(Verified { at: Timestamp::from_second(1_900_000_000).unwrap(), findings: 3 });
             facts.rival = Some("another replica".to_owned());
+            facts.hosts_in_doubt = Some("clients can write to both".to_owned());
         });
         daemon.add(orders);
         daemon.add(Arc::new(SourceMonitor::new("stock")));
@@ -99,6 +107,8 @@ mod tests {
             "binlogd_verify_findings{source=\"orders\"} 3",
             "binlogd_server_id_rival{source=\"orders\"} 1",
             "binlogd_server_id_rival{source=\"stock\"} 0",
+            "binlogd_hosts_in_doubt{source=\"orders\"} 1",
+            "binlogd_hosts_in_doubt{source=\"stock\"} 0",
         ] {
             assert!(text.lines().any(|it| it == line), "{line} is not in\n{text}");
         }

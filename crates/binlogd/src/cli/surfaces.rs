@@ -8,9 +8,9 @@ use super::style::paint;
 use super::{status, top};
 use ::status::{
     ArchiveFinding, ArchiveState, ArchiveStatus, ArchiveVerify, Counted, DaemonMonitor, Demanded, DiskHang,
-    DiskSpace, Ladder, LastError, Level, Missing, PeerStatus, ReaderStatus, RecordedGap, SemiSyncLook,
-    SemiSyncStatus, ServeStatus, Serving, SlotStatus, SourceFacts, SourceMonitor, SourceState, Stuck,
-    TimelineStatus, Verified,
+    DiskSpace, Ladder, LastError, Level, Missing, NodeStanding, NodeStatus, PeerStatus, QuorumStatus,
+    ReaderStatus, RecordedGap, SemiSyncLook, SemiSyncStatus, ServeStatus, Serving, SlotStatus, SourceFacts,
+    SourceMonitor, SourceState, Stuck, TimelineStatus, Verified,
 };
 use admin::AdminServer;
 use codec::Position;
@@ -140,6 +140,28 @@ impl Scene {
         self.source.ack_replicas.publish(0, false, alone);
     }
 
+    /// A node of three: what it may do itself, and what the others may.
+    fn quorum(&self, own: NodeStanding, others: [NodeStanding; 2]) {
+        let other = |(number, standing): (usize, &NodeStanding)| NodeStatus {
+            address: format!("binlogd{}:3307", number + 2),
+            heard: *standing != NodeStanding::Absent,
+            counts: *standing == NodeStanding::Counting,
+            standing: *standing,
+            ..NodeStatus::default()
+        };
+        let status = QuorumStatus {
+            nodes: 3,
+            majority: 2,
+            counts: own == NodeStanding::Counting,
+            standing: own,
+            epoch: 1,
+            promised: 1,
+            others: others.iter().enumerate().map(other).collect(),
+            ..QuorumStatus::default()
+        };
+        self.source.is_node(move || status.clone());
+    }
+
     fn lost(&self) {
         self.facts(|facts| facts.source_lacked = Some(gtids("4-9")));
     }
@@ -191,6 +213,7 @@ type Doctor = Option<fn() -> doctor::Finding>;
 type State = (&'static str, Level, bool, fn(&Scene), Doctor);
 
 use Level::{Critical, Notice, Ok as Fine, Warning};
+use NodeStanding::Counting as COUNTS;
 
 const STATES: &[State] = &[
     ("as it should be", Fine, true, |_| {}, None),
@@ -306,6 +329,32 @@ const STATES: &[State] = &[
         None,
     ),
     ("unasked transactions", Critical, true, |it| it.source.semi_sync_unasked(3, None), None),
+    ("a quorum", Fine, true, |it| it.quorum(COUNTS, [COUNTS, COUNTS]), None),
+    (
+        "a node is absent",
+        Warning,
+        true,
+        |it| it.quorum(COUNTS, [COUNTS, NodeStanding::Absent]),
+        Some(|| {
+            let away = doctor::nodes::Node::Away("refused".to_owned());
+            doctor::nodes::examine(None, &[("b:3307".to_owned(), away)]).remove(0)
+        }),
+    ),
+    ("this node is fenced", Warning, true, |it| it.quorum(NodeStanding::Fenced, [COUNTS, COUNTS]), None),
+    (
+        "the quorum is lost",
+        Critical,
+        true,
+        |it| it.quorum(COUNTS, [NodeStanding::Absent, NodeStanding::Blank]),
+        None,
+    ),
+    (
+        "the quorum has not begun",
+        Critical,
+        true,
+        |it| it.quorum(NodeStanding::Blank, [NodeStanding::Blank, NodeStanding::Absent]),
+        None,
+    ),
     ("receivers that confirm", Fine, true, |it| it.replicas(false), None),
     ("alone", Warning, true, |it| it.replicas(true), None),
     (

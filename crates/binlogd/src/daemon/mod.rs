@@ -52,7 +52,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use source::clock::SystemClock;
 use source::stop::{Interruption, StopSignal};
-use status::{DaemonMonitor, SourceMonitor, SourceState};
+use status::{DaemonMonitor, QuorumStatus, SourceMonitor, SourceState};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -254,8 +254,8 @@ impl Daemon {
             let stop = stop.clone();
             let ends_session = Box::new(move |why| stop.interrupt(Interruption::Epoch(why)));
             let node = Arc::new(Node::new(storage.beside(), folder, published.clone(), others, ends_session));
-            // A source that is started again has a monitor of its own.
-            let _ = monitor.quorum.set(node.clone());
+            let shown = node.clone();
+            monitor.is_node(move || QuorumStatus::of(&shown));
             node
         });
         Upstream {

@@ -8,9 +8,9 @@ use config::{AckTimeoutAction, DiskWarn};
 use jiff::Timestamp;
 use status::{
     ArchiveFinding, ArchiveState, ArchiveVerify, Counted, DaemonMonitor, Demanded, DiskSpace, Event, Ladder,
-    LastError, Level, Missing, NodeStatus, PeerStatus, PreviousTimeline, QuorumStatus, ReaderStatus, Recent,
-    RecordedGap, Regained, SemiSyncLook, SemiSyncStatus, ServeCounters, ServeStatus, Serving, SlotStatus,
-    SourceMonitor, SourceState, TimelineStatus, Verified,
+    LastError, Level, Missing, NodeStanding, NodeStatus, PeerStatus, PreviousTimeline, QuorumStatus,
+    ReaderStatus, Recent, RecordedGap, Regained, SemiSyncLook, SemiSyncStatus, ServeCounters, ServeStatus,
+    Serving, SlotStatus, SourceMonitor, SourceState, TimelineStatus, Verified,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -60,29 +60,35 @@ pub(super) fn status() -> String {
             look.waiting_since = Some(at(0)); // Two looks tell it.
         }
         source.events = vec![event()];
-        source.quorum = Some(quorum());
     }
     status.events = vec![event()];
     serde_json::to_string_pretty(&status).expect("a status is plain data")
 }
 
 fn quorum() -> QuorumStatus {
-    let other = |address: &str, error: Option<&str>| NodeStatus {
+    let other = |address: &str, standing| NodeStatus {
         address: address.to_owned(),
-        heard: error.is_none(),
-        error: Some(error.unwrap_or("nothing was heard for 3s").to_owned()),
-        counts: error.is_none(),
+        heard: standing == NodeStanding::Counting,
+        error: Some("nothing was heard for 3s".to_owned()),
+        counts: standing == NodeStanding::Counting,
+        standing,
+        epoch: 3,
+        promised: 3,
         durable: place(5_120),
+        behind_bytes: Some(180),
     };
     QuorumStatus {
         nodes: 3,
         majority: 2,
         counts: true,
-        standing: "counting".to_owned(),
+        standing: NodeStanding::Counting,
         epoch: 3,
         promised: 3,
         source: Some(UUID.to_owned()),
-        others: vec![other("binlogd2:3307", None), other("binlogd3:3307", Some("connection refused"))],
+        others: vec![
+            other("binlogd2:3307", NodeStanding::Counting),
+            other("binlogd3:3307", NodeStanding::Absent),
+        ],
     }
 }
 
@@ -100,6 +106,7 @@ fn daemon() -> Arc<DaemonMonitor> {
 
 fn source() -> SourceMonitor {
     let source = SourceMonitor::new("orders");
+    source.is_node(quorum);
     source.update_facts(|facts| facts.timelines = Arc::new([timeline()]));
     source.set_state(SourceState::Connecting { host: "db1:3306".to_owned() });
     source.set_error("the server closed the connection");

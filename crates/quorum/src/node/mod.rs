@@ -3,6 +3,7 @@
 //! One lock holds the memory and what was heard, so that no confirmation of one epoch is counted in the next. The receiving thread
 //! takes it when a session or a file begins, and while the epoch is being entered; to acknowledge it reads one atomic number.
 
+mod behind;
 mod identities;
 #[cfg(test)]
 mod tests;

@@ -27,7 +27,6 @@ use crate::units::time::now_in_milliseconds;
 use codec::event::FormatDescription;
 use config::FsyncMode;
 use jiff::Timestamp;
-use quorum::Node;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -56,8 +55,7 @@ pub struct SourceMonitor {
     pub acknowledge_latency: LatencyHistogram,
     /// The receivers further down that acknowledgements wait for.
     pub ack_replicas: AckReplicas,
-    /// This binlogd as a node of the source's quorum; empty where that has none.
-    pub quorum: OnceLock<Arc<Node>>,
+    quorum: OnceLock<Box<dyn Fn() -> QuorumStatus + Send + Sync>>,
     /// Up to where the archive has the history.
     pub archive: ArchiveBook,
     /// Sealed files without a search index.
@@ -122,10 +120,21 @@ impl SourceMonitor {
                 semi_sync: SemiSyncBook::default(),
                 disk_was_full: false,
                 events: Events::default(),
+                epoch: None,
             }),
             semi_sync_signal: SemiSyncSignal::new(name),
             history: Mutex::default(),
         }
+    }
+
+    /// This binlogd is a node of the source's quorum: `status` says how that stands. For the first one only.
+    pub fn is_node(&self, status: impl Fn() -> QuorumStatus + Send + Sync + 'static) {
+        let _ = self.quorum.set(Box::new(status));
+    }
+
+    /// How the quorum stands; `None` where the source has none.
+    pub fn quorum(&self) -> Option<QuorumStatus> {
+        self.quorum.get().map(|status| status())
     }
 
     /// The source's name in the configuration.
@@ -400,7 +409,7 @@ impl SourceMonitor {
             unacknowledged_commits,
             unasked_transactions,
             ack_replicas: self.ack_replicas.status(),
-            quorum: self.quorum.get().map(|node| QuorumStatus::of(node)),
+            quorum: self.quorum(),
             archive: self.archive.status(now),
             search_index_missing: self.search_index_missing.get(),
             search_index_failed: self.search_index_failed.get(),
@@ -445,6 +454,18 @@ impl SourceMonitor {
             sync: &self.sync_latency,
         };
         lock(&self.history).take(uptime, &reading);
+        self.note_epoch();
+    }
+
+    /// Another epoch than at the last sample is an event.
+    fn note_epoch(&self) {
+        let Some(quorum) = self.quorum() else { return };
+        let mut session = lock(&self.session);
+        let before = session.epoch.replace(quorum.epoch);
+        if let (Some(source), true) = (quorum.source, before.is_some_and(|before| before != quorum.epoch)) {
+            let text = format!("{source} is the source of epoch {}", quorum.epoch);
+            session.events.note(Level::Notice, "quorum", text);
+        }
     }
 
     /// The newest sample.

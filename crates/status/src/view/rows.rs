@@ -82,17 +82,26 @@ fn replicas_in_words(replicas: &AckReplicasStatus, is_quorum: bool) -> String {
     format!("{confirmed} of {wanted} have confirmed ({key}); {what}")
 }
 
-/// The other nodes, each with where it is.
+/// The nodes, each with where it is.
 fn quorum_row(quorum: &QuorumStatus, row: Row) -> Row {
     let QuorumStatus { nodes, majority, epoch, .. } = quorum;
     let counting = quorum.counting();
     let mut row = row.text(format!("epoch {epoch}: {counting} of {nodes} nodes count, {majority} must"));
+    if let Some(trouble) = quorum.own_trouble() {
+        row = row.line(format!("this node does not count: {trouble}"));
+    }
     for node in &quorum.others {
-        let words = match (&node.durable, &node.error) {
-            (Some(at), _) => format!("{} has everything to {at}", node.address),
-            (None, Some(error)) => format!("{} is not heard: {error}", node.address),
-            (None, None) => format!("{} does not count", node.address),
+        let mut words = node.address.clone();
+        if let Some(at) = &node.durable {
+            words += &format!(" has everything to {at}");
+        }
+        words += &match node.behind_bytes {
+            Some(behind) if behind > 0 => format!(", {} behind this node", bytes(behind)),
+            _ => String::new(),
         };
+        if !node.counts {
+            words += &format!(" does not count: {}", node.trouble(*epoch));
+        }
         row = row.line(&words);
     }
     row
@@ -106,9 +115,16 @@ fn fsync_mode_in_words(mode: u8) -> &'static str {
     }
 }
 
-/// What clients were told without an acknowledgement, if there is any of it.
+/// What clients were told without an acknowledgement, if there is any of it. Of a quorum that is said in any case: it ends there.
 fn without_acknowledgement(source: &SourceStatus) -> Vec<Row> {
     let mut rows = Vec::new();
+    if source.quorum.is_some() && source.unacknowledged_commits.since.is_none() {
+        let known = match source.semi_sync_source.is_some() {
+            true => "no commit since the first look at the source",
+            false => "not known: the source was not asked",
+        };
+        rows.push(Row::new("without ack", Level::Ok).text(known));
+    }
     let until = |row: Row, until: Option<Timestamp>| match until {
         Some(at) => row.at(at),
         None => row.text("now"),

@@ -77,7 +77,7 @@ impl<'a> OfSession<'a> {
             OfSession::CommitsWait(_) => {
                 "Commits wait for other replicas of the source. What was acknowledged is safe here."
             }
-            OfSession::Nodes(quorum) if quorum.counting() < quorum.majority => {
+            OfSession::Nodes(quorum) if quorum.is_lost() => {
                 "Commits wait: too few nodes of the quorum are there. What was acknowledged is safe."
             }
             OfSession::NotSynced => {
@@ -116,7 +116,7 @@ impl<'a> OfSession<'a> {
                 "Acknowledged without the receivers further down, because they did not come in time.",
                 "Bring the receivers back.",
             ),
-            OfSession::Nodes(quorum) if quorum.counting() < quorum.majority => problem(
+            OfSession::Nodes(quorum) if quorum.is_lost() => problem(
                 ("quorum_lost", Topic::Quorum, Critical),
                 format!(
                     "Commits wait: {} of {} nodes of the quorum count, and {} must. Absent: {}.",
