@@ -67,11 +67,15 @@ pub(crate) fn build(
         findings.error(&document.place, "there is no [[source]]: add one table for each server to copy");
     }
     source::check_unique(&sources, findings);
+    // A wrong address is told by itself, and taken for one that is given.
     let serves = serving.listen.value.is_none_or(|listen| listen.is_some());
+    let listen = serving.listen.value.flatten();
     let serve = serve::build(serving, document, environment, &sources, findings);
     let retention = RetentionKeys::read(&document.one(Section::Retention), findings).whole();
     let archive = archive::build(document, &sources, findings);
-    let sources: Vec<Option<SourceConfig>> =
-        sources.into_iter().map(|keys| source::build(keys, environment, serves, findings)).collect();
+    let sources: Vec<Option<SourceConfig>> = sources
+        .into_iter()
+        .map(|keys| source::build(keys, environment, (serves, listen), findings))
+        .collect();
     root.whole(admin, log, serve, retention, archive, sources.into_iter().collect())
 }

@@ -10,6 +10,7 @@ use super::super::value::{HostPort, Start};
 use super::password::{self, Environment, Origins, Password};
 use super::tls;
 use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 use wire::{Secret, TlsMode, TlsOptions};
@@ -196,15 +197,15 @@ impl SourceConfig {
     }
 }
 
-/// `serves`: whether there is a port for readers. `None` after an error.
+/// `serves`: whether there is a port for readers, and at which address. `None` after an error.
 pub(super) fn build(
     mut keys: SourceKeys,
     environment: Environment<'_>,
-    serves: bool,
+    (serves, listen): (bool, Option<SocketAddr>),
     findings: &mut Findings,
 ) -> Option<SourceConfig> {
     check_receivers(&keys, serves, findings);
-    check_quorum(&mut keys, serves, findings);
+    check_quorum(&mut keys, (serves, listen), findings);
     check_peers(&keys, findings);
     let silence = "a source with nothing to send would count as lost between two heartbeats";
     order(&keys.heartbeat_period, &mut keys.net_read_timeout, true, silence, findings);
@@ -253,12 +254,27 @@ fn check_receivers(keys: &SourceKeys, serves: bool, findings: &mut Findings) {
 }
 
 /// What a quorum needs of the other keys of its source; those that were not given follow it.
-fn check_quorum(keys: &mut SourceKeys, serves: bool, findings: &mut Findings) {
+fn check_quorum(
+    keys: &mut SourceKeys,
+    (serves, listen): (bool, Option<SocketAddr>),
+    findings: &mut Findings,
+) {
     let Some(others) = keys.quorum.value.clone().filter(|others| !others.is_empty()) else { return };
     let mut problems = Vec::new();
     let in_hosts = |other: &&HostPort| keys.hosts.value.as_ref().is_some_and(|hosts| hosts.contains(other));
     if let Some(both) = others.iter().find(in_hosts) {
         problems.push(format!("quorum: {both} is among the hosts: a node is another binlogd, and no source"));
+    }
+    if let Some(own) = others.iter().find(|other| listen.is_some_and(|listen| is_own(other, listen))) {
+        problems
+            .push(format!("quorum: {own} is this binlogd itself (listen in [serve]): name the other nodes"));
+    }
+    let same = |at: usize| others[..at].iter().any(|other| is_same(other, &others[at]));
+    if let Some(twice) = (0..others.len()).find(|at| same(*at)) {
+        problems.push(format!(
+            "quorum: {} is listed twice, in other letters: two nodes have two names",
+            others[twice]
+        ));
     }
     if others.len() > 1 && others.len() % 2 == 1 {
         let nodes = others.len() + 1;
@@ -294,6 +310,22 @@ fn check_quorum(keys: &mut SourceKeys, serves: bool, findings: &mut Findings) {
     if keys.peers.given.is_none() {
         keys.peers.value = Some(others);
     }
+}
+
+/// Whether an address is one at which this binlogd serves, as far as the address itself tells. `binlogd doctor` asks who answers there.
+fn is_own(other: &HostPort, listen: SocketAddr) -> bool {
+    let address: Option<IpAddr> = match other.host.eq_ignore_ascii_case("localhost") {
+        true => Some(Ipv4Addr::LOCALHOST.into()),
+        false => other.host.parse().ok(),
+    };
+    let is_here =
+        |address: IpAddr| address == listen.ip() || address.is_loopback() && listen.ip().is_unspecified();
+    other.port == listen.port() && listen.port() != 0 && address.is_some_and(is_here)
+}
+
+/// Names of hosts do not differ by their letters' case.
+fn is_same(one: &HostPort, other: &HostPort) -> bool {
+    one.port == other.port && one.host.eq_ignore_ascii_case(&other.host)
 }
 
 fn check_peers(keys: &SourceKeys, findings: &mut Findings) {

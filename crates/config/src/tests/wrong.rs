@@ -15,6 +15,10 @@ fn a_quorum_says_what_it_needs_of_the_other_keys() {
     for (lines, words) in [
         ("quorum = [\"b\", \"b\"]", "is listed twice"),
         (
+            "quorum = [\"binlogd2:3307\", \"Binlogd2:3307\"]",
+            "Binlogd2:3307 is listed twice, in other letters",
+        ),
+        (
             "quorum = [\"b\", \"c\", \"d\"]",
             "quorum: 4 nodes, this one counted, bear the loss of no more of them than 3 do",
         ),
@@ -26,6 +30,18 @@ fn a_quorum_says_what_it_needs_of_the_other_keys() {
     ] {
         let text = told(&format!("{lines}\n"));
         assert!(text.contains(words), "{lines}: {text}");
+    }
+    for (listen, own) in [
+        ("0.0.0.0:3307", "localhost:3307"),
+        ("127.0.0.1:3307", "127.0.0.1:3307"),
+        ("[::]:3307", "[::1]:3307"),
+        ("10.0.0.5:3307", "10.0.0.5:3307"),
+    ] {
+        let text = format!("{SOURCE}password = \"x\"\nquorum = [\"{own}\", \"c\"]\n");
+        let told = parse(&format!("serve = {{ listen = \"{listen}\" }}\n{text}")).unwrap_err().to_string();
+        assert!(told.contains(&format!("quorum: {own} is this binlogd itself")), "{told}");
+        // Another port of the same machine is another binlogd.
+        parse(&format!("serve = {{ listen = \"127.0.0.1:3308\" }}\n{text}")).unwrap();
     }
     let text = errors(&format!("{SOURCE}quorum = [\"b\"]\n"));
     assert!(text.contains("quorum needs a port at which the others listen"), "{text}");
