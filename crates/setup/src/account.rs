@@ -50,7 +50,7 @@ pub fn make_password() -> Result<Secret, String> {
 
 /// Password file, account, and the proof that they fit together.
 pub(crate) fn steps(wish: &Wish, server: &Server, here: &Here) -> Vec<Step> {
-    let mut steps = vec![password_file(here)];
+    let mut steps = vec![password_file(wish, here)];
     let statements = statements(wish, server);
     let account = quoted(wish, server);
     if statements.is_empty() {
@@ -85,7 +85,7 @@ pub(crate) fn steps(wish: &Wish, server: &Server, here: &Here) -> Vec<Step> {
     steps
 }
 
-fn password_file(here: &Here) -> Step {
+fn password_file(wish: &Wish, here: &Here) -> Step {
     let file = &here.files.password_file;
     if here.files.has_password {
         return Step::there(format!("a password in {}", file.display()));
@@ -96,7 +96,12 @@ fn password_file(here: &Here) -> Step {
     };
     Step::to_do(
         format!("Make up a password, in {} (mode 0400)", file.display()),
-        format!("{owner}; it is shown nowhere"),
+        match wish.quorum.is_empty() {
+            true => format!("{owner}; it is shown nowhere"),
+            false => format!(
+                "{owner}; it is shown nowhere. The nodes log in to one another with it: copy the file to the others before setup there"
+            ),
+        },
         Act::MakePassword(file.clone()),
     )
 }

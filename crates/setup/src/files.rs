@@ -4,7 +4,7 @@
 
 use super::wish::Wish;
 use config::password::process_environment;
-use config::{Config, SourceConfig};
+use config::{Config, HostPort, SourceConfig};
 use rustix::fs::{Access, access};
 use std::path::{Path, PathBuf};
 
@@ -140,6 +140,14 @@ impl Files {
                 "{shown} has this source with semi_sync = {}: change it there, or give --semi-sync={}",
                 source.semi_sync, source.semi_sync
             )),
+            (Some(source), _) if !wish.quorum.is_empty() && source.quorum != wish.quorum => {
+                ConfigSeen::Clash(format!(
+                    "{shown} has this source with quorum = {}: to make it a node of this quorum write quorum = {} there, with listen in [serve], \
+                 and restart binlogd",
+                    in_list(&source.quorum),
+                    in_list(&wish.quorum)
+                ))
+            }
             (Some(source), _) => match &source.password_file {
                 Some(file) => {
                     self.password_file = std::path::absolute(file).unwrap_or(file.clone());
@@ -191,8 +199,10 @@ pub(crate) fn config_text(wish: &Wish, password_file: &Path) -> String {
     let head = "# Written by binlogd setup. Every key, with its meaning and default: binlogd config example";
     let data_dir = quoted(&wish.data_dir.display().to_string());
     let listen = wish.admin_listen.as_ref().map(|listen| format!("[admin]\nlisten = {}\n\n", quoted(listen)));
+    let serve = wish.serve_listen().map(|listen| format!("[serve]\nlisten = {}\n\n", quoted(listen)));
     let source = source_text(wish, password_file);
-    format!("{head}\ndata_dir = {data_dir}\n\n{}{source}", listen.unwrap_or_default())
+    let (listen, serve) = (listen.unwrap_or_default(), serve.unwrap_or_default());
+    format!("{head}\ndata_dir = {data_dir}\n\n{listen}{serve}{source}")
 }
 
 /// The source alone.
@@ -214,7 +224,15 @@ pub(crate) fn source_text(wish: &Wish, password_file: &Path) -> String {
     if !wish.semi_sync {
         lines.push("semi_sync = false".to_owned());
     }
+    if !wish.quorum.is_empty() {
+        lines.push(format!("quorum = {}", in_list(&wish.quorum)));
+    }
     lines.join("\n") + "\n"
+}
+
+fn in_list(nodes: &[HostPort]) -> String {
+    let nodes: Vec<String> = nodes.iter().map(|node| quoted(&node.to_string())).collect();
+    format!("[{}]", nodes.join(", "))
 }
 
 fn quoted(text: &str) -> String {
@@ -277,6 +295,10 @@ mod tests {
         Wish { config: folder.join("binlogd.toml"), data_dir: folder.join("data"), ..wish() }
     }
 
+    fn nodes() -> Vec<HostPort> {
+        ["b", "c"].map(|host| HostPort { host: host.to_owned(), port: 3307 }).to_vec()
+    }
+
     #[test]
     fn what_is_written_is_a_configuration_and_is_recognised() {
         let folder = tempfile::tempdir().unwrap();
@@ -286,6 +308,7 @@ mod tests {
             Wish { name: "it.is_-1".to_owned(), require_ssl: true, ..in_folder(folder.path()) },
             Wish { admin_listen: Some("127.0.0.1:1".to_owned()), ..in_folder(folder.path()) },
             Wish { semi_sync: false, account: "a\"b".to_owned(), ..in_folder(folder.path()) },
+            Wish { quorum: nodes(), ..in_folder(folder.path()) },
             Wish {
                 tls: wire::TlsOptions { mode: wire::TlsMode::VerifyFull, ca, ..Default::default() },
                 ..in_folder(folder.path())
@@ -305,6 +328,7 @@ mod tests {
                 (&wish.name, &wish.account, wish.semi_sync)
             );
             assert_eq!(source.tls.mode, wish.tls_mode());
+            assert_eq!(source.quorum, wish.quorum);
             std::fs::remove_file(&wish.config).unwrap();
             std::fs::remove_file(&after.password_file).unwrap();
         }
@@ -353,6 +377,11 @@ mod tests {
                 Wish { name: "other".to_owned(), account: account.to_owned(), semi_sync, ..same.clone() };
             assert!(matches!(seen(&named, one).unwrap().0, ConfigSeen::Clash(why) if why.contains(words)));
         }
+        let node =
+            Wish { name: "other".to_owned(), account: "u".to_owned(), quorum: nodes(), ..same.clone() };
+        let (clash, _) = seen(&node, one).unwrap();
+        let words = "with quorum = []: to make it a node of this quorum write quorum = [\"b:3307\", \"c:3307\"] there";
+        assert!(matches!(&clash, ConfigSeen::Clash(why) if why.contains(words)), "{clash:?}");
         // The host was promoted.
         let promoted = Wish { name: "other".to_owned(), ..wish.clone() };
         let (clash, _) = seen(&promoted, one).unwrap();

@@ -85,6 +85,13 @@ fn account(wish: &Wish, server: &Server, here: &Here) -> Option<String> {
         (AccountSeen::Unknown(why), ..) => Some(format!(
             "whether the account {account} exists is not to be seen ({why}): run setup as an administrator"
         )),
+        // Their passwords would differ, and setup knows this one alone.
+        (AccountSeen::Absent, false, _) if server.is_elsewhere && !wish.quorum.is_empty() => Some(format!(
+            "the account {} is there for another machine, and the nodes of a quorum log in to one another with one password: copy {} of the node \
+             that was set up first to the same place here (mode 0400, of the user binlogd)",
+            super::step::quote(&wish.account),
+            here.files.password_file.display()
+        )),
         (AccountSeen::Absent, ..) => None,
         (AccountSeen::There { .. }, ..) if wish.reset_password => None,
         (AccountSeen::There { .. }, false, _) => Some(format!(
@@ -195,6 +202,15 @@ mod tests {
         assert!(refused(&there, &with_file).contains("(Access denied)"));
         let reset = Wish { reset_password: true, ..wish() };
         assert!(refusals(&reset, &there, &with_file).is_empty());
+        let node = Wish { quorum: vec![wish().host], ..wish() };
+        let elsewhere = Server { is_elsewhere: true, ..server(mysql()) };
+        let told = refusals(&node, &elsewhere, &here()).remove(0);
+        assert!(told.contains("with one password: copy /nonexistent/default.password of the node"), "{told}");
+        with_file.login = None;
+        assert!(
+            refusals(&node, &elsewhere, &with_file).is_empty()
+                && refusals(&wish(), &elsewhere, &here()).is_empty()
+        );
         let unknown = Server { account: AccountSeen::Unknown("denied".to_owned()), ..server(mysql()) };
         assert!(refused(&unknown, &here()).contains("not to be seen"));
     }

@@ -4,7 +4,7 @@ use super::here::Here;
 use super::server::Server;
 use super::step::{Act, State, Statement, Step};
 use super::wish::Wish;
-use crate::doctor::server::semi_sync::{examine, plugin, switch};
+use crate::doctor::server::semi_sync::{examine, plugin, switch, timeout_min};
 use crate::doctor::{Facts, Level, Wanted};
 use codec::ServerKind;
 
@@ -60,7 +60,7 @@ fn settings(wish: &Wish, facts: &Facts, wanted: &Wanted) -> Vec<(String, String,
     // A timeout that was asked for counts, and one of a plugin that is not there yet is said outright.
     let asked = match (wish.timeout, &switch) {
         (Some(asked), _) => Some(asked),
-        (None, None) => Some(crate::doctor::server::semi_sync::TIMEOUT_MIN),
+        (None, None) => Some(timeout_min(wanted)),
         (None, Some(_)) => None,
     };
     if let Some(asked) = asked.map(|asked| asked.as_millis().to_string()) {
@@ -169,11 +169,16 @@ mod tests {
     use super::super::test_states::{here, server, wanted};
     use super::super::wish::wish;
     use super::*;
+    use crate::doctor::Nodes;
     use crate::doctor::test_facts::{mariadb, mysql, with};
     use std::time::Duration;
 
     fn sql(wish: &Wish, facts: Facts) -> Vec<String> {
-        let steps = prepare(wish, &server(facts), &wanted());
+        sql_for(wish, facts, &wanted())
+    }
+
+    fn sql_for(wish: &Wish, facts: Facts, wanted: &Wanted) -> Vec<String> {
+        let steps = prepare(wish, &server(facts), wanted);
         let of = |step: Step| match step.act {
             Act::Sql(statements) => statements.iter().map(Statement::shown).collect(),
             _ => Vec::new(),
@@ -217,6 +222,15 @@ mod tests {
         assert_eq!(sql(&asked, short.clone()), ["SET PERSIST rpl_semi_sync_source_timeout = 60000;"]);
         // A short one that was asked for is as it should be.
         assert!(sql(&Wish { timeout: Some(Duration::from_secs(1)), ..wish() }, short.clone()).is_empty());
+        let nodes = Wanted { quorum: Some(Nodes { count: 3, uuids: Vec::new() }), ..wanted() };
+        let two = with(short.clone(), "rpl_semi_sync_source_wait_for_replica_count", Some("2"));
+        assert_eq!(
+            sql_for(&wish(), two, &nodes),
+            [
+                "SET PERSIST rpl_semi_sync_source_timeout = 3600000;",
+                "SET PERSIST rpl_semi_sync_source_wait_for_replica_count = 1;"
+            ]
+        );
         let step = &prepare(&wish(), &server(short), &wanted())[1];
         assert_eq!(step.undo(), ["SET PERSIST rpl_semi_sync_source_timeout = 1000;"]);
         let late = with(mariadb(), "rpl_semi_sync_master_wait_point", Some("AFTER_COMMIT"));

@@ -21,6 +21,8 @@ pub struct Server {
     pub pattern: String,
     /// The account.
     pub account: AccountSeen,
+    /// An account of that name is there for another host.
+    pub is_elsewhere: bool,
     /// The host from which the server replicates, or did; `None` when that is none or not to be seen.
     pub replica_of: Option<String>,
 }
@@ -54,8 +56,14 @@ impl Server {
         let seen_as = user.first().and_then(|user| user.rsplit_once('@')).map_or("%", |(_, host)| host);
         let pattern = wish.pattern.clone().unwrap_or_else(|| pattern(seen_as, local));
         let account = ask_for_account(connection, &wish.account, &pattern)?;
+        let others = format!(
+            "SELECT 1 FROM mysql.user WHERE User = {} AND Host <> {}",
+            quote(&wish.account),
+            quote(&pattern)
+        );
+        let is_elsewhere = answered(connection.query(&others))?.is_ok_and(|rows| !rows.rows.is_empty());
         let replica_of = ask_for_source(connection, &facts)?;
-        Ok(Server { facts, pattern, account, replica_of })
+        Ok(Server { facts, pattern, account, is_elsewhere, replica_of })
     }
 
     /// Whether the account is there.

@@ -23,6 +23,7 @@ pub(crate) fn server(facts: Facts) -> Server {
         facts: Facts { grants, ..facts },
         pattern: "10.0.0.5".to_owned(),
         account: AccountSeen::Absent,
+        is_elsewhere: false,
         replica_of: None,
     }
 }

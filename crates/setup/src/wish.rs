@@ -1,5 +1,6 @@
 //! What the operator wants.
 
+use crate::doctor::Nodes;
 use config::HostPort;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,6 +10,9 @@ use wire::TlsOptions;
 pub const DATA_DIR: &str = "/var/lib/binlogd";
 /// The configuration where none is named.
 pub const CONFIG: &str = "/etc/binlogd/binlogd.toml";
+
+/// Where the other nodes of a quorum find this one, where nothing else is named.
+pub(crate) const SERVE: &str = "0.0.0.0:3307";
 
 /// What the operator wants: the command line, with its defaults filled in.
 #[derive(Debug, Clone)]
@@ -37,6 +41,10 @@ pub struct Wish {
     pub source_file: Option<PathBuf>,
     /// Folder of the copies, absolute.
     pub data_dir: PathBuf,
+    /// Ports for readers of the other nodes of a quorum; empty without one.
+    pub quorum: Vec<HostPort>,
+    /// Address for readers, as the configuration says it; `None`: none, or with a quorum [`SERVE`].
+    pub serve: Option<String>,
     /// Address of the status over HTTP, as the configuration says it; `None`: the default.
     pub admin_listen: Option<String>,
 }
@@ -51,6 +59,17 @@ impl Wish {
     pub fn password_file(&self) -> PathBuf {
         let folder = self.config.parent().unwrap_or(Path::new("/"));
         folder.join(format!("{}.password", self.name))
+    }
+
+    /// Address for readers in the configuration that is written.
+    pub(crate) fn serve_listen(&self) -> Option<&str> {
+        self.serve.as_deref().or((!self.quorum.is_empty()).then_some(SERVE))
+    }
+
+    /// The nodes of the quorum, of which none was asked; `None` without one.
+    pub fn nodes(&self) -> Option<Nodes> {
+        let count = self.quorum.len() as u64 + 1;
+        (!self.quorum.is_empty()).then_some(Nodes { count, uuids: Vec::new() })
     }
 
     /// The protection that binlogd needs: an account that must use TLS is not let in without.
@@ -77,6 +96,8 @@ pub(crate) fn wish() -> Wish {
         config: "/etc/binlogd/binlogd.toml".into(),
         source_file: None,
         data_dir: "/var/lib/binlogd".into(),
+        quorum: Vec::new(),
+        serve: None,
         admin_listen: None,
     }
 }

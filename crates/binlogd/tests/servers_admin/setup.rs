@@ -1,6 +1,7 @@
 //! `binlogd setup` against real servers: from a server that knows nothing of binlogd to the first acknowledged commit, with the
 //! built binary and the files that setup wrote.
 
+use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -218,6 +219,46 @@ fn mariadb_10_11() {
     let lines = Machine::new().setup(&server, &["--account", "other"]);
     lines.says("rpl_semi_sync_master_enabled = ON");
     lines.says("does not outlast a restart");
+    three_nodes(&server);
+}
+
+/// From three machines with nothing on them to a quorum, every command as setup itself says it.
+fn three_nodes(server: &Server) {
+    let semi_sync = SemiSync::of(server);
+    semi_sync.set_enabled(false);
+    let listeners: Vec<TcpListener> = (0..3).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    let addresses: Vec<String> =
+        listeners.iter().map(|listener| listener.local_addr().unwrap().to_string()).collect();
+    drop(listeners);
+    let quorum = |node: usize| {
+        let others: Vec<&str> =
+            (0..3).filter(|other| *other != node).map(|other| &*addresses[other]).collect();
+        others.join(",")
+    };
+    let mut machines: Vec<Machine> = (0..3).map(|_| Machine::new()).collect();
+    let run = |machine: &Machine, node: usize, more: &[&str]| {
+        let flags = ["--account", "node", "--quorum", &quorum(node), "--serve", &addresses[node]];
+        machine.apply(server, &[&flags[..], more].concat())
+    };
+    let mut said = vec![run(&machines[0], 0, &[])];
+    said[0].says("_timeout = 3600000;");
+    said[0].says("copy the file to the others");
+    for node in 1..3 {
+        std::fs::create_dir(machines[node].config().parent().unwrap()).unwrap();
+        std::fs::copy(machines[0].password_file(), machines[node].password_file()).unwrap();
+        said.push(run(&machines[node], node, &[]));
+    }
+    machines[0].start(&said[0].said);
+    wait_within(PATIENCE, "the quorum has not begun", || {
+        machines[0].setup(server, &["--account", "node"]).said.contains("its quorum has not begun")
+    });
+    machines[1].start(&said[1].said);
+    machines[2].start(&said[2].said);
+    run(&machines[2], 2, &["--wait=60s"]).says("done      Switch semi-sync on");
+    let attached = semi_sync.wait_until(|counters| counters.on && counters.clients == 3);
+    server.sql("CREATE DATABASE q");
+    let counters = semi_sync.counters();
+    assert_eq!((counters.yes_tx - attached.yes_tx, counters.no_tx), (1, attached.no_tx), "{counters:?}");
 }
 
 /// A server that has no plugin at all: said, and nothing is done before it; and without semi-sync all goes well.

@@ -13,6 +13,7 @@
 //! | `held.rs` | what the server lacks of the copy |
 //! | `logs.rs` | whether the copy can go on in the server's logs |
 //! | `forks.rs`, `gaps.rs` | GTIDs given twice; what was never copied |
+//! | `nodes.rs` | the other nodes of a quorum |
 //! | `peers.rs` | other binlogds of the source |
 //! | `serve.rs` | the port for readers |
 
@@ -23,6 +24,7 @@ pub mod gaps;
 pub mod held;
 pub mod logs;
 pub mod look;
+pub mod nodes;
 pub mod peers;
 mod serve;
 pub mod server;
@@ -32,7 +34,7 @@ pub use finding::{Finding, Level};
 pub use serve::{Listener, Port, examine as examine_port};
 pub use server::facts::{Facts, answered, first_column};
 pub use server::{examine, examine_server, is_binlogd};
-pub use wanted::{Running, Wanted};
+pub use wanted::{Nodes, Running, Wanted};
 
 #[cfg(test)]
 pub(crate) mod test_facts {
@@ -54,6 +56,7 @@ pub(crate) mod test_facts {
             tls: TlsMode::Preferred,
             backoff_max: Duration::from_millis(500),
             running: None,
+            quorum: None,
         }
     }
 

@@ -20,6 +20,17 @@ pub struct Wanted {
     pub backoff_max: Duration,
     /// What a daemon that runs on the data folder does with the source; `None` when none runs.
     pub running: Option<Running>,
+    /// The quorum of which binlogd is to be a node; `None` without one.
+    pub quorum: Option<Nodes>,
+}
+
+/// The nodes of a quorum.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nodes {
+    /// How many there are, this one counted.
+    pub count: u64,
+    /// UUIDs by which those that have answered are replicas of the source, this one among them once it has one.
+    pub uuids: Vec<String>,
 }
 
 /// What a daemon does with the source.

@@ -84,10 +84,19 @@ pub(super) fn execute(args: &DoctorArgs) -> ExitCode {
     let running = super::status::of_folder(&loaded.config.data_dir);
     let mut worst = Level::Ok;
     for source in sources {
+        let nodes = look::hear_nodes(source);
         for host in &source.hosts {
-            let findings = look::at_source(source, host, &loaded.config, running.as_ref());
+            let findings = look::at_source(source, host, &loaded.config, running.as_ref(), &nodes);
             worst = findings.iter().map(|finding| finding.level).fold(worst, Level::max);
             let printed = print_result(&render(&source.name, host, &findings, colored));
+            if printed != ExitCode::from(EXIT_OK) {
+                return printed;
+            }
+        }
+        let findings = look::at_nodes(source, &nodes, &loaded.config);
+        for ((node, _), finding) in nodes.iter().zip(findings) {
+            worst = worst.max(finding.level);
+            let printed = print_result(&render(&source.name, &format!("node {node}"), &[finding], colored));
             if printed != ExitCode::from(EXIT_OK) {
                 return printed;
             }

@@ -1,7 +1,8 @@
 //! The command line of `binlogd setup`.
 
 use clap::{ArgAction, Args};
-use config::value::is_name;
+use config::HostPort;
+use config::value::{is_name, parse_host_port};
 use setup::{CONFIG, DATA_DIR};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -56,7 +57,16 @@ pub(crate) struct SetupArgs {
     /// Whether commits are to wait for binlogd
     #[arg(long, value_name = "BOOL", default_value_t = true, action = ArgAction::Set)]
     pub(super) semi_sync: bool,
-    /// How long a commit waits at most when binlogd does not answer [default: as now, at least 10s]
+    /// Make it a node of a quorum: addresses of all other nodes, as they are reached from here: binlogd2:3307,binlogd3:3307
+    ///
+    /// The source gets a timeout of an hour at least, and is to wait for one replica. Run it on each node with the others' addresses;
+    /// the password file of the first is copied to the others before.
+    #[arg(long, value_name = "HOST:PORT", value_delimiter = ',', value_parser = parse_host_port)]
+    pub(super) quorum: Vec<HostPort>,
+    /// Address for replicas and other nodes, for the configuration that is written [default: none, with --quorum 0.0.0.0:3307]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
+    pub(super) serve: Option<SocketAddr>,
+    /// How long a commit waits at most when binlogd does not answer [default: as now, at least 10s, with --quorum 1h]
     #[arg(long, value_name = "DURATION", value_parser = timeout)]
     pub(super) timeout: Option<Duration>,
     /// The configuration file, written when it does not exist

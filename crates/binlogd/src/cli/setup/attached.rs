@@ -88,6 +88,9 @@ fn receiving(facts: &Facts, data_dir: &Path, name: &str) -> Result<SourceStatus,
             source.state
         ));
     }
+    if let Some(quorum) = source.quorum.as_ref().filter(|quorum| !quorum.counts) {
+        return Err(format!("binlogd receives, and its quorum has not begun: {}", quorum.absent()));
+    }
     if source.server_id.map(u64::from) != facts.number("server_id") {
         let host = source.host.as_deref().unwrap_or("another server");
         return Err(format!("binlogd receives from another server, {host}: its hosts lead elsewhere"));

@@ -14,6 +14,7 @@ pub(super) use args::SetupArgs;
 use config::HostPort;
 use config::password::read_file;
 use setup::doctor::Wanted;
+use setup::doctor::server::semi_sync::QUORUM_TIMEOUT_MIN;
 use setup::{CONFIG, Files, Here, Plan, Server, State, Wish, undo};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -66,6 +67,23 @@ fn wish(args: &SetupArgs, options: &ConnectOptions) -> Result<Wish, String> {
             "--require-ssl and --tls disabled exclude each other: binlogd would not be let in".to_owned()
         );
     }
+    if !args.quorum.is_empty() {
+        if args.quorum.len() > 1 && args.quorum.len() % 2 == 1 {
+            return Err(format!(
+                "--quorum: {} nodes, this one counted, bear the loss of no more of them than {} do: name one more, or one less",
+                args.quorum.len() + 1,
+                args.quorum.len()
+            ));
+        }
+        if !args.semi_sync {
+            return Err("--quorum and --semi-sync=false exclude each other: without semi-sync nothing is acknowledged".to_owned());
+        }
+        if args.timeout.is_some_and(|timeout| timeout < QUORUM_TIMEOUT_MIN) {
+            return Err(
+                "--quorum needs a --timeout of 1h at least: what is committed after it, no node has acknowledged".to_owned()
+            );
+        }
+    }
     Ok(Wish {
         name: args.name.clone(),
         host: HostPort { host: options.host.clone(), port: options.port },
@@ -79,6 +97,8 @@ fn wish(args: &SetupArgs, options: &ConnectOptions) -> Result<Wish, String> {
         config: absolute(&args.config)?,
         source_file: args.source_file.as_deref().map(absolute).transpose()?,
         data_dir: absolute(&args.data_dir)?,
+        quorum: args.quorum.clone(),
+        serve: args.serve.map(|address| address.to_string()),
         admin_listen: args.admin_listen.map(|address| address.to_string()),
     })
 }
@@ -193,6 +213,7 @@ fn wanted(wish: &Wish) -> Wanted {
         tls: wish.tls_mode(),
         backoff_max: Duration::from_millis(500),
         running: None,
+        quorum: wish.nodes(),
     }
 }
 

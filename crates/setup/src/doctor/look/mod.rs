@@ -6,11 +6,13 @@
 mod archive;
 mod archive_held;
 mod logs;
+mod nodes;
 mod peers;
 mod serve;
 
+use super::nodes::Node;
 use super::server::facts::Facts;
-use super::{Finding, Level, Running, Wanted, disk, examine, forks, gaps, held};
+use super::{Finding, Level, Nodes, Running, Wanted, disk, examine, forks, gaps, held};
 use binlog::folder::{read_identity, timelines};
 use binlog::forks::{Fate, Forks};
 use binlog::storage::posix::PosixStorage;
@@ -31,12 +33,26 @@ pub fn at_peer(source: &SourceConfig, peer: &HostPort, config: &Config) -> Vec<F
     peers::look(source, peer, &config.data_dir.join(&source.name), &connect)
 }
 
-/// Looks at one server of a source, and at the copy beside it. `running`: what a daemon of the data folder says, if one runs.
+/// Hears the other nodes of the source's quorum, each once, in the order of the configuration.
+pub fn hear_nodes(source: &SourceConfig) -> Vec<(String, Node)> {
+    nodes::hear(source, connect)
+}
+
+/// Judges the other nodes of the source's quorum by what was heard of them.
+pub fn at_nodes(source: &SourceConfig, heard: &[(String, Node)], config: &Config) -> Vec<Finding> {
+    // That it cannot be read is told of the source.
+    let identity = read_identity(&PosixStorage, &config.data_dir.join(&source.name)).ok().flatten();
+    super::nodes::examine(identity.as_ref().map(|identity| identity.replica_uuid.as_str()), heard)
+}
+
+/// Looks at one server of a source, and at the copy beside it. `running`: what a daemon of the data folder says, if one runs; `nodes`: what
+/// was heard of the other nodes of its quorum.
 pub fn at_source(
     source: &SourceConfig,
     host: &HostPort,
     config: &Config,
     running: Option<&DaemonStatus>,
+    nodes: &[(String, Node)],
 ) -> Vec<Finding> {
     let data_dir = &*config.data_dir;
     let disk = disk(config);
@@ -48,6 +64,14 @@ pub fn at_source(
     });
     let wanted = Wanted {
         server_id: source.server_id.or(identity.as_ref().map(|identity| identity.server_id)),
+        quorum: (!source.quorum.is_empty()).then(|| Nodes {
+            count: source.quorum.len() as u64 + 1,
+            uuids: nodes
+                .iter()
+                .filter_map(|(_, node)| node.uuid().map(str::to_owned))
+                .chain(identity.as_ref().map(|identity| identity.replica_uuid.clone()))
+                .collect(),
+        }),
         replica_uuid: identity.map(|identity| identity.replica_uuid),
         starts_at_latest: source.start == Start::Latest && has_no_timeline(&data_dir.join(&source.name)),
         semi_sync: source.semi_sync,

@@ -2,13 +2,17 @@
 
 use super::facts::Facts;
 use crate::doctor::finding::Finding;
-use crate::doctor::wanted::Wanted;
+use crate::doctor::wanted::{Nodes, Wanted};
 use codec::ServerKind;
 use std::time::Duration;
 
 /// The shortest timeout that outlives what binlogd needs to come back: a pause between two attempts, and a restart of its
 /// own. It is also what README suggests, and the servers' default.
 pub const TIMEOUT_MIN: Duration = Duration::from_secs(10);
+
+/// The shortest timeout of the source of a quorum: what is committed after it no node has acknowledged, so that what a quorum promises
+/// ends there. An hour outlives whatever a person can repair.
+pub const QUORUM_TIMEOUT_MIN: Duration = Duration::from_secs(3600);
 
 /// Variables of MySQL 8.0.26 and later, or of earlier MySQL and MariaDB. `wait_no_…` and `wait_for_…_count` follow.
 const SOURCE: Names = Names { prefix: "rpl_semi_sync_source_", replica: "replica" };
@@ -37,7 +41,12 @@ pub fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
     };
     let checks = [enabled, timeout, wait_point, wait_no_replica];
     let mut findings: Vec<Finding> = checks.iter().filter_map(|check| check(facts, wanted, &names)).collect();
-    findings.extend(replica_count(facts, wanted, &names));
+    findings.extend(match &wanted.quorum {
+        Some(nodes) => {
+            [of_quorum(facts, &names), others_attached(facts, nodes)].into_iter().flatten().collect()
+        }
+        None => Vec::from_iter(replica_count(facts, wanted, &names)),
+    });
     findings.extend(truncates_at_its_start(facts));
     findings
 }
@@ -129,9 +138,17 @@ fn timeout(facts: &Facts, wanted: &Wanted, names: &Names) -> Option<Finding> {
     let name = names.name("timeout");
     let timeout = Duration::from_millis(facts.number(&name)?);
     let what = format!("semi-sync: {name} is {}", in_words(timeout));
-    let least = TIMEOUT_MIN.max(wanted.backoff_max * 2);
+    let least = timeout_min(wanted);
     if timeout >= least {
         return Some(Finding::ok(what));
+    }
+    if wanted.quorum.is_some() {
+        let why = "what the source commits after its timeout no node has acknowledged: what a quorum promises ends there. An hour at least";
+        return Some(Finding::error(what).because(why).fixed_by_setting(
+            facts,
+            &name,
+            &least.as_millis().to_string(),
+        ));
     }
     Some(
         Finding::warning(what)
@@ -143,6 +160,14 @@ fn timeout(facts: &Facts, wanted: &Wanted, names: &Names) -> Option<Finding> {
             ))
             .fixed_by_setting(facts, &name, &least.as_millis().to_string()),
     )
+}
+
+/// The shortest timeout of the source that will do.
+pub(crate) fn timeout_min(wanted: &Wanted) -> Duration {
+    match wanted.quorum {
+        Some(_) => QUORUM_TIMEOUT_MIN,
+        None => TIMEOUT_MIN.max(wanted.backoff_max * 2),
+    }
 }
 
 /// In whole seconds, or in milliseconds, as the server counts.
@@ -206,6 +231,44 @@ fn replica_count(facts: &Facts, wanted: &Wanted, names: &Names) -> Option<Findin
         )),
     };
     Some(finding.fixed_by_setting(facts, &name, &with_us.to_string()))
+}
+
+/// The source of a quorum waits for one replica. MariaDB does so always.
+fn of_quorum(facts: &Facts, names: &Names) -> Option<Finding> {
+    let name = names.name("wait_for_replica_count");
+    let count = facts.number(&name)?;
+    let what = format!("semi-sync: {name} is {count}");
+    if count == 1 {
+        return Some(Finding::ok(what));
+    }
+    let why = "each node acknowledges for itself what a majority has, and the source is to wait for one of them: with more, commits wait \
+               while one node is away";
+    Some(Finding::error(what).because(why).fixed_by_setting(facts, &name, "1"))
+}
+
+/// Semi-sync replicas of the source that are no nodes. Only MySQL tells which replica is which; of MariaDB more than there are nodes.
+fn others_attached(facts: &Facts, nodes: &Nodes) -> Option<Finding> {
+    let attached = facts.semi_sync_clients?;
+    let listed: Option<Vec<&str>> =
+        facts.replicas.as_ref().ok()?.iter().map(|replica| replica.uuid.as_deref()).collect();
+    let are_nodes = |listed: &Vec<&str>| {
+        listed.iter().filter(|uuid| nodes.uuids.iter().any(|node| node == *uuid)).count()
+    };
+    // A node that did not answer may be attached all the same.
+    let unheard = nodes.count.saturating_sub(nodes.uuids.len() as u64);
+    let most = listed.as_ref().map_or(nodes.count, |listed| are_nodes(listed) as u64 + unheard);
+    let others = attached.saturating_sub(most);
+    if others == 0 {
+        return Some(Finding::ok(format!("semi-sync: no replica is attached but the {} nodes", nodes.count)));
+    }
+    Some(
+        Finding::error(format!("semi-sync: {attached} replicas are attached, and {others} of them no node of the quorum"))
+            .because(
+                "a semi-sync replica that is no node acknowledges alone what no node may have. Let it replicate without: SET GLOBAL \
+                 rpl_semi_sync_replica_enabled = OFF there (rpl_semi_sync_slave_enabled before MySQL 8.0.26 and on MariaDB), and restart \
+                 its replication",
+            ),
+    )
 }
 
 /// A MariaDB that takes itself for a semi-sync replica when it recovers cuts from its own binary log what its engines have
@@ -375,6 +438,52 @@ mod tests {
                 "{fault:?}"
             );
             assert!(fault.sql.as_deref().unwrap().contains("wait_for_replica_count = 1;"), "{fault:?}");
+        }
+    }
+
+    #[test]
+    fn a_quorum_demands_more_of_its_source() {
+        let uuids = ["u1", "u2", "u3"].map(str::to_owned);
+        let of_three =
+            |uuids: &[String]| Wanted { quorum: Some(Nodes { count: 3, uuids: uuids.to_vec() }), ..wanted() };
+        let replica = |uuid: &str| Replica { server_id: 9, host: String::new(), uuid: Some(uuid.to_owned()) };
+        let attached = |facts: Facts, uuids: &[&str], clients| Facts {
+            replicas: Ok(uuids.iter().map(|uuid| replica(uuid)).collect()),
+            semi_sync_clients: Some(clients),
+            ..facts
+        };
+        for (facts, timeout) in
+            [(mysql(), "rpl_semi_sync_source_timeout"), (mariadb(), "rpl_semi_sync_master_timeout")]
+        {
+            let faults = |facts: &Facts| {
+                let findings = super::examine(facts, &of_three(&uuids)).into_iter();
+                findings.filter(|finding| finding.level > Level::Ok).collect::<Vec<_>>()
+            };
+            let [short] = faults(&facts).try_into().unwrap();
+            assert!(
+                short.level == Level::Error && short.sql.unwrap().contains("_timeout = 3600000;"),
+                "{}",
+                short.what
+            );
+            let long = with(facts, timeout, Some("3600000"));
+            assert!(faults(&attached(long.clone(), &["u1", "u2", "u3"], 3)).is_empty());
+            // Another one in the place of a node that is away.
+            let [other] = faults(&attached(long.clone(), &["u1", "u2", "db2"], 3)).try_into().unwrap();
+            assert!(other.level == Level::Error && other.what.contains("1 of them no node"), "{other:?}");
+            // Which does no harm where it replicates without semi-sync, and may be a node that did not answer.
+            assert!(faults(&attached(long.clone(), &["u1", "u2", "db2"], 2)).is_empty());
+            let findings =
+                super::examine(&attached(long.clone(), &["u1", "u2", "db2"], 3), &of_three(&uuids[..2]));
+            assert!(findings.iter().all(|finding| finding.level == Level::Ok), "{findings:?}");
+            // MariaDB does not list UUIDs.
+            let unnamed = Replica { server_id: 9, host: String::new(), uuid: None };
+            let four = Facts { replicas: Ok(vec![unnamed]), semi_sync_clients: Some(4), ..long.clone() };
+            assert!(faults(&four)[0].what.contains("4 replicas are attached, and 1 of them no node"));
+            let two = with(long, "rpl_semi_sync_source_wait_for_replica_count", Some("2"));
+            let two = faults(&attached(two, &["u1", "u2", "u3"], 3));
+            assert!(two.iter().all(|fault| fault.level == Level::Error), "{two:?}");
+            assert!(two.iter().all(|fault| fault.setting.as_ref().unwrap().1 == "1"), "{two:?}");
+            assert_eq!(two.len(), usize::from(timeout.contains("source")));
         }
     }
 
