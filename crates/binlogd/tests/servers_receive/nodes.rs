@@ -134,6 +134,12 @@ fn one_of_three_may_be_away(name: &str) {
     let semi_sync = SemiSync::enable(&server, NEVER);
     (0..3).for_each(|node| drop(nodes.wait_counting(node)));
     nodes.commits();
+    let quorum = nodes.wait_counting(0)["quorum"].clone();
+    assert!(quorum["standing"] == "counting" && quorum["others"][0]["standing"] == "counting", "{quorum:#}");
+    nodes.daemon(0).wait_until(|source| source["quorum"]["others"][1]["behind_bytes"] == 0, PATIENCE);
+    // An older binlogd, which would acknowledge alone, refuses the folder.
+    let replica = nodes.daemon(0).data_dir().join("default/replica.toml");
+    assert!(std::fs::read_to_string(replica).expect("it is there").contains("\nformat = 2\n"));
 
     // Stopped in good order, killed, hung.
     nodes.daemon_mut(0).terminate();

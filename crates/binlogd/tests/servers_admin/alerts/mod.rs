@@ -8,6 +8,7 @@ mod disk;
 mod forks;
 mod peers;
 mod prometheus;
+mod quorum;
 mod readers;
 mod search;
 mod source;
