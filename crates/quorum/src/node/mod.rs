@@ -379,18 +379,27 @@ impl Node {
                 return Ok(());
             }
         };
+        let heard = &mut state.heard[other];
         if let Some(accepted) = &told.accepted {
-            // A later epoch that others have accepted; what was promised against it, or is blank, stays as it is.
-            if state.memory.accepted() != Some(accepted)
-                && let Ok(memory) = state.memory.accept(accepted)
-            {
-                self.take(&mut state, memory)?;
-            }
-            state.heard[other].accepted = Some(accepted.clone());
+            heard.accepted = Some(accepted.clone());
         }
-        (state.heard[other].told, state.heard[other].error) = (Some(told), None);
+        (heard.told, heard.error) = (Some(told), None);
+        let taken = self.follow(&mut state, other);
         self.count(&mut state, other);
-        Ok(())
+        taken
+    }
+
+    /// A later epoch that another has accepted; what was promised against it, or is blank, stays as it is. That is told once, and
+    /// followed at each word: where it could not be written down, it is tried again.
+    fn follow(&self, state: &mut State, other: usize) -> Result<(), NodeError> {
+        let Some(accepted) = &state.heard[other].accepted else { return Ok(()) };
+        if state.memory.accepted().map(|own| own.ballot) == Some(accepted.ballot) {
+            return Ok(());
+        }
+        match state.memory.accept(accepted) {
+            Ok(memory) => self.take(state, memory),
+            Err(_) => Ok(()),
+        }
     }
 
     /// A file has begun: what others told of it before counts now.

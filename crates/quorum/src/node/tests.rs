@@ -230,3 +230,22 @@ fn what_nodes_tell_is_read_back() {
     assert_eq!(Reply::of_text(reply.to_text().as_bytes()), Ok(reply));
     assert!(Told::of_text(b"{}").is_err() && Request::of_text(b"nonsense").is_err());
 }
+
+#[test]
+fn an_epoch_that_could_not_be_written_down_is_accepted_at_a_later_word() {
+    let scene = Scene::new().counting();
+    let later = scene.source(2, 1, "another");
+    let told = |accepted| {
+        let node = Uuid::from_bytes([2; 16]);
+        Ok(Told { node, nodes: 3, accepted, is_blank: false, promised: 2, confirmation: None })
+    };
+    let accepted = || scene.node.memory().accepted().map(|accepted| accepted.ballot.epoch);
+    // As a full disk does.
+    let in_the_way = scene.dir.path().join(format!("{QUORUM_FILE}.tmp"));
+    std::fs::create_dir(&in_the_way).unwrap();
+    assert!(matches!(scene.node.hear(0, told(Some(later))), Err(NodeError::Io { .. })));
+    assert_eq!(accepted(), Some(1));
+    std::fs::remove_dir(&in_the_way).unwrap();
+    scene.node.hear(0, told(None)).unwrap();
+    assert_eq!((accepted(), scene.ended.load(SeqCst)), (Some(2), 1));
+}
