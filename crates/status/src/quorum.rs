@@ -118,6 +118,24 @@ impl QuorumStatus {
         own.into_iter().chain(others).collect::<Vec<_>>().join(", ")
     }
 
+    /// For whom commits wait, in words: so many of the others have confirmed what the source waits for.
+    pub(crate) fn waits(&self, confirmed: u32) -> String {
+        let missing = self.others.iter().filter_map(|other| match other.behind_bytes {
+            _ if !other.counts => Some(format!("{} ({})", other.address, other.trouble(self.epoch))),
+            Some(behind) if behind > 0 => {
+                Some(format!("{} ({} behind this node)", other.address, units::bytes(behind)))
+            }
+            _ => None,
+        });
+        format!(
+            "{} of {} nodes have what the source waits for, and {} must. Missing: {}",
+            confirmed.saturating_add(1),
+            self.nodes,
+            self.majority,
+            missing.collect::<Vec<_>>().join(", ")
+        )
+    }
+
     /// Why this node cannot confirm, in words; `None` while it can.
     pub(crate) fn own_trouble(&self) -> Option<String> {
         (!self.counts).then(|| self.standing.in_words(self.promised))

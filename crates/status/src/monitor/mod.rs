@@ -308,7 +308,9 @@ impl SourceMonitor {
     pub fn state_in_words(&self) -> (StateName, Option<String>) {
         let session = lock(&self.session);
         let state = session.state();
-        (state.name(), state.detail(&session.facts, self.recovery(), self.ack_replicas.status()))
+        let quorum = self.quorum();
+        let replicas = self.ack_replicas.status();
+        (state.name(), state.detail(&session.facts, self.recovery(), replicas, quorum.as_ref()))
     }
 
     /// Records an error that does not change the state by itself. The message must not hold a password.
@@ -387,11 +389,12 @@ impl SourceMonitor {
             )
         };
         let recovery = self.recovery();
+        let quorum = self.quorum();
         let (semi_sync_source, unacknowledged_commits, unasked_transactions) = semi_sync;
         SourceStatus {
             name: self.name.clone(),
             state: state.name(),
-            state_detail: state.detail(&facts, recovery, self.ack_replicas.status()),
+            state_detail: state.detail(&facts, recovery, self.ack_replicas.status(), quorum.as_ref()),
             stopped_by: state.stopped_by(),
             disk_was_full,
             recovery: recovery.filter(|_| state == SourceState::Recovering),
@@ -409,7 +412,7 @@ impl SourceMonitor {
             unacknowledged_commits,
             unasked_transactions,
             ack_replicas: self.ack_replicas.status(),
-            quorum: self.quorum(),
+            quorum,
             archive: self.archive.status(now),
             search_index_missing: self.search_index_missing.get(),
             search_index_failed: self.search_index_failed.get(),

@@ -4,6 +4,7 @@ pub(crate) mod name;
 pub(crate) mod pulse;
 
 use super::facts::SourceFacts;
+use crate::quorum::QuorumStatus;
 use crate::semi_sync::ack_replicas::AckReplicasStatus;
 use crate::state::name::StateName;
 use crate::units::time::human_time;
@@ -159,6 +160,7 @@ impl SourceState {
         facts: &SourceFacts,
         recovery: Option<RecoveryStatus>,
         replicas: Option<AckReplicasStatus>,
+        quorum: Option<&QuorumStatus>,
     ) -> Option<String> {
         match self {
             SourceState::Starting => None,
@@ -169,11 +171,12 @@ impl SourceState {
                 "{}; binlogd rescue hands over what is lacking, binlogd forks records what is decided",
                 facts.lost_in_words()
             )),
-            SourceState::WaitingForReplicas => replicas.map(|replicas| {
-                format!(
+            SourceState::WaitingForReplicas => replicas.map(|replicas| match quorum {
+                Some(quorum) => quorum.waits(replicas.confirmed),
+                None => format!(
                     "{} of {} receivers have confirmed what the source waits for (ack_after_replicas); its commits wait",
                     replicas.confirmed, replicas.wanted
-                )
+                ),
             }),
             SourceState::BackingOff { until, error } => {
                 Some(format!("{error}; next attempt at {}", human_time(*until)))

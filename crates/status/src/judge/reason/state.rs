@@ -29,6 +29,8 @@ pub(crate) enum OfState<'a> {
     Withheld(&'a str),
     /// Too few receivers further down have confirmed in time.
     ReceiversMissing(&'a str),
+    /// Too few nodes of the quorum have confirmed in time.
+    NodesMissing(&'a str),
     /// Nothing can be stored.
     DiskFull(&'a str),
     /// An operation of the disk does not end.
@@ -60,6 +62,7 @@ impl<'a> OfState<'a> {
             StateName::Starting | StateName::Recovering => OfState::Checked(detail),
             StateName::Connecting if error.is_none() => OfState::Connecting,
             StateName::Withholding => OfState::Withheld(detail),
+            StateName::WaitingForReplicas if source.quorum.is_some() => OfState::NodesMissing(detail),
             StateName::WaitingForReplicas => OfState::ReceiversMissing(detail),
             StateName::WaitingForSpace => OfState::DiskFull(detail),
             StateName::BeginningFromArchive => OfState::Begins(detail),
@@ -82,6 +85,9 @@ impl<'a> OfState<'a> {
         match self {
             OfState::Withheld(_) | OfState::ReceiversMissing(_) => {
                 "Commits wait: nothing new is acknowledged."
+            }
+            OfState::NodesMissing(_) => {
+                "Commits wait: too few nodes of the quorum have them. What was acknowledged is safe."
             }
             OfState::DiskFull(_) => {
                 "The disk is full: nothing new is acknowledged. What was acknowledged is safe here."
@@ -131,6 +137,9 @@ impl<'a> OfState<'a> {
                 format!("Commits wait for receivers further down: {who}"),
                 "Bring the receivers back, or choose another ack_after_replicas or ack_timeout_action and reload.",
             ),
+            OfState::NodesMissing(who) => {
+                ("quorum_lost", Critical, format!("Commits wait: {who}."), "Bring the nodes back.")
+            }
             OfState::DiskFull(error) => {
                 let text = format!("The disk is full, and commits at the source wait: {error}");
                 ("disk_full", Critical, text, FULL_DISK)
