@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-restore fetch test test-quick test-clients test-page test-alerts check manifests bench-ack bench-archive bench-catchup bench-find bench-serve bench-many bench-restore back-again lab fuzz kill-loop switch-overs mysql-tests sim sim-archive sim-quorum soak dist dist-twice container test-packages packages-check clean-servers docs reference lines times
+.PHONY: help demo demo-restore fetch test test-quick test-clients test-page test-alerts check manifests bench-ack bench-archive bench-catchup bench-find bench-serve bench-many bench-restore back-again lab fuzz kill-loop switch-overs node-away mysql-tests sim sim-archive sim-quorum soak dist dist-twice container test-packages packages-check clean-servers docs reference lines times
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -131,6 +131,11 @@ kill-loop: ## kill binlogd, and a MariaDB that then cuts its own log, under load
 switch-overs: ## planned switch-overs under load, ROUNDS (20) in each scene: two hosts, three, peers, a chain
 	@scripts/servers fetch all
 	BINLOGD_SWITCH_ROUNDS=$(ROUNDS) cargo test --workspace --locked --test servers_timelines --test servers_serve -- switch_over --nocapture
+
+COMMITS ?= 1000
+node-away: ## measure commits while one node of three is stopped, killed, hung, slow or cut off: COMMITS (1000) in each case
+	@scripts/servers fetch mysql-9.7 mariadb-11.8
+	BINLOGD_COMMITS=$(COMMITS) cargo test --release --locked -p binlogd --test servers_receive nodes:: -- --nocapture --test-threads=1
 
 MINUTES ?= 2
 soak: ## break network, binlogd and sources at random for MINUTES (2), and lose nothing

@@ -1,6 +1,7 @@
 //! How a quorum stands, as one of its nodes sees it.
 
 use crate::ladder::place;
+use crate::units;
 use codec::Position;
 use quorum::{Heard, Node, Standing, Told, majority};
 use serde::{Deserialize, Serialize};

@@ -17,7 +17,7 @@ pub use copy::{archive, compare, ledger};
 pub use faults::{injection, strace, torn, volume};
 pub use network::{forward, proxy, tap};
 pub use program::{alert, daemon, doctor, metrics, rules, verbs};
-pub use sides::{fork_scene, pair, readers, semi_sync, switching, workload};
+pub use sides::{fork_scene, nodes, pair, readers, semi_sync, switching, workload};
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Not enough replicas, and not all copies: commits that wait for another replica are said to wait, and a rescue from one of several
 //! copies does not call all what another copy has more of.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::common::Server;
 use crate::common::daemon::{Daemon, url};
 use crate::common::fork_scene::{FLAGS, binlogd, copy_folder, told};
+use crate::common::nodes::nobody;
 use crate::common::pair::{promote, replicate, wait_replicated};
 use crate::common::proxy::{Proxy, address_of};
 use crate::common::readers::{SERVE, account_url, make_account, serve_port};
@@ -114,11 +115,6 @@ fn commits_that_wait_for_another_replica_are_said_to_wait() {
     all_is_well(&a);
     b.signal(Signal::CONT);
     assert!(a.log().contains("commits wait: the source wants"), "{}", a.log());
-}
-
-/// An address that refuses connections, for now.
-pub(crate) fn nobody() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port")
 }
 
 /// A rescue of `target` from this copy.

@@ -43,6 +43,17 @@ impl Injection {
         Self::spawn(command, folder)
     }
 
+    /// Every call of that name on `path` takes so much longer, and is done.
+    #[track_caller]
+    pub fn slow_down(strace: &Path, daemon: &Daemon, call: &str, path: &Path, by: Duration) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let mut command = Command::new(strace);
+        command.args(["-f", "-p", &daemon.pid().to_string()]).arg("-P").arg(path);
+        let delay = format!("inject={call}:delay_exit={}", by.as_micros());
+        command.arg("-e").arg(format!("trace={call}")).arg("-e").arg(delay);
+        Self::spawn(command, folder)
+    }
+
     #[track_caller]
     fn spawn(mut command: Command, folder: tempfile::TempDir) -> Self {
         let said = File::create(folder.path().join("stderr")).expect("a file");
