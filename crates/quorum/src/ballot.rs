@@ -1,5 +1,6 @@
 //! What a promotion is known by, and what comes of one.
 
+use codec::BinlogName;
 use codec::gtid::{GtidState, Uuid};
 use std::fmt;
 
@@ -17,6 +18,13 @@ pub struct Ballot {
     pub promoter: Uuid,
 }
 
+impl Ballot {
+    /// Of a promotion that begins: above `epoch`, the highest that is known to be promised. `random` tells it from all others.
+    pub fn above(epoch: u64, random: [u8; 16]) -> Ballot {
+        Ballot { epoch: epoch + 1, promoter: Uuid::from_bytes(random) }
+    }
+}
+
 impl fmt::Display for Ballot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "epoch {} (promotion {})", self.epoch, self.promoter)
@@ -29,9 +37,36 @@ pub struct Place {
     /// Name of the file.
     pub file: String,
     /// What tells the file from all others of its name: a digest of its beginning. Logs that begin anew give the same names.
+    /// 0 where it is not known: no server tells it.
     pub identity: u64,
     /// Offset in it, a boundary.
     pub offset: u64,
+}
+
+impl Place {
+    /// Whether it stands behind another one of the same log.
+    ///
+    /// # Errors
+    /// In words, when the two are not of one log.
+    pub fn comes_after(&self, other: &Place) -> Result<bool, String> {
+        if self.file != other.file {
+            return comes_later(&self.file, &other.file);
+        }
+        match self.identity == other.identity {
+            true => Ok(self.offset > other.offset),
+            false => Err(format!(
+                "the nodes have different files of the name {}: the source began its logs anew",
+                self.file
+            )),
+        }
+    }
+}
+
+/// Whether a file of a log comes after another one, by their names.
+pub(crate) fn comes_later(one: &str, other: &str) -> Result<bool, String> {
+    let name = |name| BinlogName::parse(name).map_err(|error| error.to_string());
+    let (one, other) = (name(one)?, name(other)?);
+    Ok(one.base() == other.base() && one > other)
 }
 
 /// The source of an epoch.

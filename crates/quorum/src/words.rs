@@ -244,6 +244,8 @@ impl Told {
 /// What a promoter asks of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Request {
+    /// What it holds and has promised. Nothing changes by that, and the answer is no promise.
+    Look,
     /// To promise a ballot.
     Promise(Ballot, Kind),
     /// To record the source of a founder.
@@ -255,6 +257,7 @@ pub enum Request {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum RequestWords {
+    Look {},
     Promise { ballot: BallotWords, kind: String },
     Record(AcceptedWords),
     Accept(AcceptedWords),
@@ -264,6 +267,7 @@ impl Request {
     /// As it is sent.
     pub fn to_text(&self) -> String {
         as_json(&match self {
+            Request::Look => RequestWords::Look {},
             Request::Promise(ballot, kind) => RequestWords::Promise {
                 ballot: ballot.into(),
                 kind: match kind {
@@ -283,6 +287,7 @@ impl Request {
     /// When it is none.
     pub fn of_text(text: &[u8]) -> Result<Request, Senseless> {
         Ok(match serde_json::from_slice(text).map_err(senseless)? {
+            RequestWords::Look {} => Request::Look,
             RequestWords::Promise { ballot, kind } => {
                 let kind = match kind.as_str() {
                     "founding" => Kind::Founding,
@@ -302,13 +307,16 @@ impl Request {
 pub struct Reply {
     /// Who answers.
     pub node: Uuid,
-    /// To a promise: what it holds, from which server it receives, and where its copy of that ends.
+    /// The highest epoch that it has promised; 0 for none.
+    pub promised: u64,
+    /// To a promise, and to a look: what it holds, from which server it receives, and where its copy of that ends.
     pub promise: Option<(Promise, Option<(String, Place)>)>,
 }
 
 #[derive(Serialize, Deserialize)]
 struct ReplyWords {
     node: String,
+    promised: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     promise: Option<PromiseWords>,
 }
@@ -332,7 +340,7 @@ impl Reply {
             source: end.as_ref().map(|(source, _)| source.clone()),
             end: end.as_ref().map(|(_, place)| place.into()),
         });
-        as_json(&ReplyWords { node: self.node.to_string(), promise })
+        as_json(&ReplyWords { node: self.node.to_string(), promised: self.promised, promise })
     }
 
     /// The reverse.
@@ -347,7 +355,7 @@ impl Reply {
             let end = words.end.as_ref().map(PlaceWords::meant).transpose()?;
             Ok((Promise { held, accepted }, words.source.zip(end)))
         });
-        Ok(Reply { node: uuid(&words.node)?, promise: promise.transpose()? })
+        Ok(Reply { node: uuid(&words.node)?, promised: words.promised, promise: promise.transpose()? })
     }
 }
 

@@ -56,7 +56,7 @@
 
 pub mod attempt;
 pub mod decide;
-mod nodes;
+pub mod nodes;
 pub mod peers;
 pub mod session;
 mod sink;

@@ -21,6 +21,7 @@
 //! | `step.rs` | [`Step`] and [`Statement`] |
 //! | `account.rs` | the account's name, rights and password |
 //! | `semi_sync.rs` | the plugin, its settings, and the switch |
+//! | `promote/` | another source for a quorum |
 //! | `write.rs` | files that did not exist before |
 //! | `undo.rs` | how to take everything back |
 
@@ -33,6 +34,7 @@ pub mod doctor;
 mod files;
 mod here;
 mod plan;
+pub mod promote;
 mod refusal;
 mod semi_sync;
 mod server;

@@ -18,6 +18,7 @@ mod forks;
 mod health;
 mod import;
 mod opened;
+mod promote;
 mod prune;
 mod purge;
 mod rescue;
@@ -74,6 +75,8 @@ enum Verb {
     Health(health::HealthArgs),
     /// Translate a virtual_slave.cnf into a configuration of binlogd
     Import(import::ImportArgs),
+    /// Make another server the source of a quorum of binlogds: nothing that was acknowledged is lost, and the old one is fenced
+    Promote(promote::PromoteArgs),
     /// Delete old files of an archive, and objects that nothing names any more
     Prune(prune::PruneArgs),
     /// Delete old files of a stopped copy, or say which would go and why the others stay
@@ -111,6 +114,7 @@ fn execute(verb: Verb) -> ExitCode {
         Verb::Forks(args) => forks::execute(&args),
         Verb::Health(args) => health::execute(&args),
         Verb::Import(args) => import::execute(&args),
+        Verb::Promote(args) => promote::execute(&args),
         Verb::Prune(args) => prune::execute(&args),
         Verb::Purge(args) => purge::execute(&args),
         Verb::Rescue(args) => rescue::execute(&args),

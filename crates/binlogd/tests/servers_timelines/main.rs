@@ -7,6 +7,7 @@ mod common;
 mod failover;
 mod forks;
 mod mariadb_recovery;
+mod promote;
 mod resets;
 mod restored;
 mod switch_over;

@@ -8,7 +8,7 @@ mod identities;
 #[cfg(test)]
 mod tests;
 
-use crate::ballot::{Accepted, Place, majority};
+use crate::ballot::{Accepted, Place, comes_later, majority};
 use crate::memory::{Memory, Refusal, Standing};
 use crate::promotion::{Held, Promise};
 use crate::words::{Confirmation, Reply, Request, Senseless, Told, of_record, to_record};
@@ -261,11 +261,18 @@ impl Node {
     }
 
     /// Enters the epoch that was accepted, once `timeline` has the place of the epoch. `files` are the timeline's, in order, and
-    /// `durable` is where it ends. Costs one look at an atomic number where there is nothing to enter.
+    /// `durable` is where it ends; `held` says what the copy holds on stable storage. Costs one look at an atomic number where there
+    /// is nothing to enter.
     ///
     /// # Errors
     /// When that cannot be written down.
-    pub fn tend(&self, timeline: &Path, files: &[String], durable: &Position) -> Result<(), NodeError> {
+    pub fn tend(
+        &self,
+        timeline: &Path,
+        files: &[String],
+        durable: &Position,
+        held: impl FnOnce() -> GtidState,
+    ) -> Result<(), NodeError> {
         if self.epoch() > 0 {
             return Ok(());
         }
@@ -276,6 +283,10 @@ impl Node {
             attached.timeline == timeline && attached.source == accepted.source && !attached.withholds
         });
         if !is_source || !self.has_place(&mut state, timeline, files, durable, &accepted.place) {
+            return Ok(());
+        }
+        // A place in a file that nothing tells from others of its name does not say by itself that the history is held.
+        if accepted.place.identity == 0 && !held().contains_state(&accepted.history) {
             return Ok(());
         }
         if let Some(memory) = state.memory.enter(|_| true) {
@@ -291,7 +302,8 @@ impl Node {
         Ok(())
     }
 
-    /// Whether a timeline has a place. A file that cannot be read is looked at again.
+    /// Whether a timeline has a place. A file that cannot be read is looked at again. Of a place without identity: whether it has
+    /// such a file so far, or begins with a later one, which the server wrote after the place.
     fn has_place(
         &self,
         state: &mut State,
@@ -300,14 +312,19 @@ impl Node {
         durable: &Position,
         place: &Place,
     ) -> bool {
-        let Some(index) = files.iter().position(|file| *file == place.file) else { return false };
+        let Some(index) = files.iter().position(|file| *file == place.file) else {
+            let begins_later = |first: &String| comes_later(first, &place.file) == Ok(true);
+            return place.identity == 0 && files.first().is_some_and(begins_later);
+        };
         let is_live = index + 1 == files.len();
         let path = timeline.join(&place.file);
         let end = match is_live && *durable.file == *place.file {
             true => durable.offset,
             false => self.storage.look(&path).map_or(0, |found| found.len),
         };
-        end >= place.offset && state.identities.of(&*self.storage, &path, end) == Some(place.identity)
+        let is_same =
+            || place.identity == 0 || state.identities.of(&*self.storage, &path, end) == Some(place.identity);
+        end >= place.offset && is_same()
     }
 
     /// Where the copy of `live` ends, as others know it.
@@ -448,17 +465,21 @@ impl Node {
         let mut state = self.state();
         let node = state.uuid.ok_or(NodeError::NotReady)?;
         let memory = match request {
+            Request::Look => state.memory.clone(),
             Request::Promise(ballot, kind) => state.memory.promise(*ballot, *kind)?,
             Request::Record(accepted) => state.memory.record(accepted)?,
             Request::Accept(accepted) => state.memory.accept(accepted)?,
         };
         self.take(&mut state, memory)?;
-        let Request::Promise(..) = request else { return Ok(Reply { node, promise: None }) };
+        let promised = promised(&state.memory);
+        if matches!(request, Request::Record(_) | Request::Accept(_)) {
+            return Ok(Reply { node, promised, promise: None });
+        }
         let held = state.kept.clone().unwrap_or_else(held);
         let held = Held { entered: state.memory.entered(), gtids: held };
         let promise = Promise { held, accepted: state.memory.accepted().cloned() };
         drop(state);
-        Ok(Reply { node, promise: Some((promise, self.end())) })
+        Ok(Reply { node, promised, promise: Some((promise, self.end())) })
     }
 
     /// A blank node has promoted the present source and joins.

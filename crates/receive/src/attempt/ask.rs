@@ -190,11 +190,10 @@ impl Attempt<'_> {
 
 impl Upstream {
     /// Connects to a host with the account of the source. A request to stop ends each wait in it.
-    pub(crate) fn connect_to(
-        &self,
-        host: &HostPort,
-        connect_timeout: Duration,
-    ) -> Result<Connection, WireError> {
+    ///
+    /// # Errors
+    /// As [`Connection::connect`].
+    pub fn connect_to(&self, host: &HostPort, connect_timeout: Duration) -> Result<Connection, WireError> {
         let config = &self.config;
         let (password, problem) = config.password_now();
         let options = ConnectOptions { connect_timeout, ..connect_options(config, host, password) };

@@ -417,7 +417,8 @@ impl Attempt<'_> {
         let withholds = forks.is_some_and(ForkWatch::withholds);
         node.attached(timeline.folder(), &source.uuid, withholds).map_err(CopyError::from)?;
         if let Some(end) = timeline.end() {
-            node.tend(timeline.folder(), timeline.log.files(), &end).map_err(CopyError::from)?;
+            let held = || (*self.upstream.monitor.gtids().durable).clone();
+            node.tend(timeline.folder(), timeline.log.files(), &end, held).map_err(CopyError::from)?;
         }
         Ok(())
     }
@@ -513,8 +514,12 @@ impl Attempt<'_> {
         Ok(())
     }
 
-    /// Fails when the server is not to be taken for the source yet; see [`Hosts`](crate::decide::hosts::Hosts).
+    /// Fails when the server is not to be taken for the source yet; see [`Hosts`](crate::decide::hosts::Hosts). The source of a
+    /// quorum's epoch is, before it is writable: its first commit waits for us.
     fn check_standing(&self, source: &SourceIdentity, plan: &Plan) -> Result<(), AttemptError> {
+        if self.upstream.is_of_epoch(source) {
+            return Ok(());
+        }
         let lacks = match plan {
             Plan::Begin { reason: Reason::Fork, source_lacks, .. } => Some(source_lacks),
             _ => None,

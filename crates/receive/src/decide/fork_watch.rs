@@ -7,8 +7,9 @@
 
 use crate::attempt::context::Upstream;
 use binlog::forks::settlement::SETTLEMENTS_FILE;
-use binlog::forks::{Fate, Forks, Losses};
+use binlog::forks::{Fate, Forks, Losses, Lost};
 use binlog::storage::Storage;
+use binlog::timeline::Timeline;
 use codec::gtid::{GtidState, TransactionId};
 use config::OnFork;
 use source::clock::Clock;
@@ -56,6 +57,8 @@ struct Shared {
     source: SourceIdentity,
     on_fork: OnFork,
     losses: Losses,
+    /// In a quorum whose source this is: the history with which it became that.
+    history: Option<GtidState>,
     arrivals: Mutex<Vec<Arrival>>,
     /// `None` until the copy was read.
     forks: Mutex<Option<Forks>>,
@@ -111,6 +114,7 @@ impl ForkWatch {
             source: source.clone(),
             on_fork,
             losses,
+            history: upstream.history_of_epoch(source),
             arrivals: Mutex::default(),
             forks: Mutex::default(),
             progress: Mutex::default(),
@@ -284,7 +288,9 @@ impl Shared {
     /// was one; the value is how many are now.
     fn publish(&self, forks: &Forks, told: Option<u64>) -> u64 {
         let mut lacked = GtidState::empty(self.source.executed.kind());
-        for (id, _) in forks.open(Fate::Lacking) {
+        let lacking: Vec<_> = forks.open(Fate::Lacking);
+        let lost = lacking.iter().filter(|(id, lost)| !self.was_for_nobody(id, lost)).count();
+        for (id, _) in lacking {
             // What it has executed and not sent yet is compared when it comes.
             if !self.source.has_gtids || !self.source.has(&id) {
                 let _ = lacked.insert(id);
@@ -295,7 +301,7 @@ impl Shared {
         let _ = lacked.union_with(&gone);
         let twice = forks.gtids(Fate::GivenTwice);
         let count = forks.count(Fate::GivenTwice);
-        let is_closed = forks.count(Fate::Lacking) == 0 && count == 0 && gone.is_empty();
+        let is_closed = lost == 0 && count == 0 && gone.is_empty();
         let back = forks.gtids(Fate::HandedBack);
         let is_clear = is_closed && !back.is_empty();
         let (mut had_lacked, mut is_new) = (false, false);
@@ -360,6 +366,18 @@ impl Shared {
         self.withholds.store(self.on_fork == OnFork::Withhold && !is_closed, Relaxed);
         self.stops.store(self.on_fork == OnFork::Stop && (count > 0 || !lacked.is_empty()), Relaxed);
         count
+    }
+
+    /// Whether a transaction was acknowledged to nobody: the source of a quorum lacks it, another server wrote it, and what the nodes
+    /// agreed on when this one became the source does not hold it. It is shown, and holds nothing up.
+    fn was_for_nobody(&self, id: &TransactionId, lost: &Lost) -> bool {
+        let Some(history) = &self.history else { return false };
+        let is_of_other = |folder: &Path| {
+            Timeline::read(&*self.storage, folder)
+                .is_ok_and(|timeline| timeline.server_uuid != self.source.uuid)
+        };
+        let mut folders = lost.versions.iter().filter_map(|version| version.place.path.parent());
+        !history.contains(id) && !lost.versions.is_empty() && folders.all(is_of_other)
     }
 
     /// When somebody decided last. `None` too where that cannot be told; who reads the decisions then says why.

@@ -3,10 +3,10 @@
 //! All nodes must be there to begin, and none may have a memory; the one with the lowest name begins. Where others have one, this
 //! node joins them: it waits until its copy is as far as theirs, fences them for a moment, and counts from then on.
 
+use super::ask::{ask_all, ballot_above};
 use super::common::{held, is_of_size, tell_once};
 use crate::attempt::context::Upstream;
 use binlog::timeline::files::timeline_files;
-use codec::BinlogName;
 use codec::gtid::Uuid;
 use quorum::{Accepted, Ballot, Heard, Kind, Node, Place, Promotion, Reply, Request, Told};
 use std::collections::BTreeMap;
@@ -16,9 +16,6 @@ use std::time::Duration;
 
 /// Between two looks whether there is something to do, and as much again by chance: two who begin at once hinder each other.
 const LOOK: Duration = Duration::from_millis(200);
-
-/// Longest time for one node to answer.
-const ANSWER_MAX: Duration = Duration::from_secs(3);
 
 /// After the others are fenced, this copy must have what they have within this time; else they go on without this node.
 const CATCH_UP_MAX: Duration = Duration::from_secs(2);
@@ -95,11 +92,7 @@ impl Founder {
     fn ballot(&self, promised: u64) -> Ballot {
         let own = self.node.memory();
         let own = own.promised().max(own.founding().promised.as_ref()).map_or(0, |ballot| ballot.epoch);
-        let mut bytes = [0; 16];
-        for part in bytes.chunks_mut(4) {
-            part.copy_from_slice(&self.upstream.clock.jitter().to_le_bytes());
-        }
-        Ballot { epoch: promised.max(own) + 1, promoter: Uuid::from_bytes(bytes) }
+        ballot_above(promised.max(own), &*self.upstream.clock)
     }
 
     fn found(&self, present: &Present, promised: u64) -> Result<(), String> {
@@ -170,7 +163,7 @@ impl Founder {
                 ));
             }
             place = Some(match place {
-                Some(known) if !comes_later(&end, &known)? => known,
+                Some(known) if !end.comes_after(&known)? => known,
                 _ => end,
             });
         }
@@ -202,35 +195,16 @@ impl Founder {
         if let Some(own) = own {
             answered(own);
         }
-        std::thread::scope(|scope| {
-            let asked: Vec<_> = (0..self.upstream.config.quorum.len())
-                .map(|other| scope.spawn(move || self.ask(other, request)))
-                .collect();
-            for (other, asked) in asked.into_iter().enumerate() {
-                match asked.join() {
-                    Ok(Ok(reply)) => answered(reply),
-                    Ok(Err(error)) => tracing::info!(
-                        source = self.upstream.config.name,
-                        "quorum: node {} does not do what it is asked for: {error}",
-                        self.upstream.config.quorum[other]
-                    ),
-                    Err(_) => {}
-                }
+        let upstream = &self.upstream;
+        for (address, reply) in ask_all(upstream, &upstream.config.quorum, request) {
+            match reply {
+                Ok(reply) => answered(reply),
+                Err(error) => tracing::info!(
+                    source = upstream.config.name,
+                    "quorum: node {address} does not do what it is asked for: {error}"
+                ),
             }
-        });
-    }
-
-    fn ask(&self, other: usize, request: &Request) -> Result<Reply, String> {
-        let address = &self.upstream.config.quorum[other];
-        let mut connection =
-            self.upstream.connect_to(address, ANSWER_MAX).map_err(|error| error.to_string())?;
-        connection.set_timeout(ANSWER_MAX);
-        let rows = connection.query(&format!("BINLOGD QUORUM {}", request.to_text()));
-        let rows = rows.map_err(|error| error.in_its_own_words())?;
-        let text = rows.first().ok_or("it answers nothing")?;
-        let reply = Reply::of_text(text.as_bytes()).map_err(|error| error.to_string());
-        connection.close();
-        reply
+        }
     }
 
     /// Whether the copy has a place.
@@ -244,22 +218,4 @@ impl Founder {
     fn has_nearly(&self, place: &Place) -> bool {
         self.has(&Place { offset: 0, ..place.clone() })
     }
-}
-
-/// Whether a place stands behind another one of the same log.
-fn comes_later(one: &Place, other: &Place) -> Result<bool, String> {
-    fn name(place: &Place) -> Result<BinlogName<'_>, String> {
-        BinlogName::parse(&place.file).map_err(|error| error.to_string())
-    }
-    if one.file == other.file {
-        return match one.identity == other.identity {
-            true => Ok(one.offset > other.offset),
-            false => Err(format!(
-                "the nodes have different files of the name {}: the source began its logs anew",
-                one.file
-            )),
-        };
-    }
-    let (one, other) = (name(one)?, name(other)?);
-    Ok(one.base() == other.base() && one > other)
 }

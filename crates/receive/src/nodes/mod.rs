@@ -2,6 +2,7 @@
 //!
 //! Nobody waits for these threads: what they hear is counted by `quorum::Node`, which wakes the receiving thread.
 
+pub mod ask;
 mod common;
 mod founder;
 mod listen;

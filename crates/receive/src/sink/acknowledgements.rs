@@ -102,9 +102,10 @@ impl Acknowledgements {
         &mut self,
         files: &[String],
         durable: Option<&Position>,
+        monitor: &SourceMonitor,
     ) -> Result<(), SessionError> {
         match &mut self.downstream {
-            Some(downstream) => downstream.tend(files, durable).map_err(|ends| match ends {
+            Some(downstream) => downstream.tend(files, durable, monitor).map_err(|ends| match ends {
                 NodeEnds::Counts(epoch) => {
                     SessionError::Epoch(format!("this node counts in epoch {epoch} of the quorum"))
                 }

@@ -123,7 +123,12 @@ impl Downstream {
     ///
     /// # Errors
     /// When the session is to end.
-    pub(crate) fn tend(&mut self, files: &[String], durable: Option<&Position>) -> Result<(), NodeEnds> {
+    pub(crate) fn tend(
+        &mut self,
+        files: &[String],
+        durable: Option<&Position>,
+        monitor: &SourceMonitor,
+    ) -> Result<(), NodeEnds> {
         let Some((Quorum { node, counted }, durable)) = self.demand.quorum.as_ref().zip(durable) else {
             return Ok(());
         };
@@ -132,7 +137,8 @@ impl Downstream {
             self.files = files.len();
             node.file_begins();
         }
-        node.tend(&self.timeline, files, durable).map_err(NodeEnds::Unwritten)?;
+        let held = || (*monitor.gtids().durable).clone();
+        node.tend(&self.timeline, files, durable, held).map_err(NodeEnds::Unwritten)?;
         match node.epoch() {
             epoch if epoch > 0 && !counted => Err(NodeEnds::Counts(epoch)),
             _ => Ok(()),

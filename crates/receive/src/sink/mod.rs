@@ -205,7 +205,7 @@ impl<'a> Sink<'a> {
         }
         let durable = self.timeline.log.durable();
         let durable = durable.as_ref().map(|durable| durable.position());
-        self.acknowledgements.tend_node(self.timeline.log.files(), durable)?;
+        self.acknowledgements.tend_node(self.timeline.log.files(), durable, self.monitor)?;
         loop {
             let safe = self.safe_here();
             let reached = safe.as_ref().map(|safe| safe.position().clone());

@@ -15,13 +15,9 @@ use receive::Upstream;
 use receive::decide::older_at_peer::AtPeer;
 use receive::peers::PEERS_FILE;
 use setup::CONFIG;
-use source::clock::SystemClock;
-use source::stop::StopSignal;
-use status::{PeerStatus, SourceMonitor, SourceStatus};
+use status::{PeerStatus, SourceStatus};
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
-use wire::Tcp;
 
 /// A daemon that has no source to receive from asks its peers every 2 s, and one that does not answer within a minute.
 const ASKED_WITHIN_SECONDS: i64 = 60;
@@ -38,7 +34,7 @@ pub(super) fn beyond(
 ) -> Result<Vec<String>, String> {
     if let Some(source) = configured(args, name)? {
         let peers = source.peers.iter().map(ToString::to_string).collect::<Vec<_>>();
-        let upstream = reader(source, &args.data_dir);
+        let upstream = Upstream::asking(source, &args.data_dir);
         let ask = |(number, peer): (usize, &String)| asked(peer, upstream.lacked_of_peer(number), executed);
         return Ok(peers.iter().enumerate().flat_map(ask).collect());
     }
@@ -72,21 +68,6 @@ fn configured(args: &RescueArgs, name: &str) -> Result<Option<SourceConfig>, Str
     // Whoever may not read it, or its password, goes by what the daemon says.
     let usual = Config::load(Path::new(CONFIG)).ok().map(|loaded| loaded.config);
     Ok(usual.filter(is_ours).and_then(find))
-}
-
-/// What asks peers, and neither writes nor receives.
-fn reader(config: SourceConfig, data_dir: &Path) -> Upstream {
-    Upstream {
-        monitor: Arc::new(SourceMonitor::new(&config.name)),
-        config,
-        data_dir: data_dir.to_owned(),
-        storage: Arc::new(PosixStorage),
-        network: Arc::new(Tcp),
-        clock: Arc::new(SystemClock),
-        quorum: None,
-        published: Arc::default(),
-        stop: Arc::new(StopSignal::new()),
-    }
 }
 
 /// Of a peer that was asked now.

@@ -1,0 +1,54 @@
+//! The command line of `binlogd promote`.
+
+use clap::Args;
+use std::path::PathBuf;
+use wire::{Secret, TlsMode};
+
+/// The arguments of `binlogd promote`.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Run it at any node. A majority of the nodes promises a new epoch, and from then on the old source gets no acknowledgement, \
+wherever it is. What they hold is agreed on; the server must have all of it, by its own replication or by binlogd rescue; a majority \
+records it as the source; then it forgets its own source, waits for acknowledgements, and can be written to. Whoever is interrupted runs \
+the same again, at this node or another one. Before anything is changed it is said what stands against it.
+
+Exit codes: 0 the server is the source (with --dry-run: nothing stands against it), 1 a problem, said by name, 2 the command line or \
+the configuration is wrong.")]
+pub(crate) struct PromoteArgs {
+    /// The server that is to be the source, one of hosts: mysql://user@host:port
+    ///
+    /// The user needs, on MySQL, REPLICATION_SLAVE_ADMIN, SYSTEM_VARIABLES_ADMIN, CONNECTION_ADMIN, REPLICATION CLIENT and RELOAD; on
+    /// MariaDB, REPLICATION SLAVE ADMIN, REPLICATION MASTER ADMIN, READ_ONLY ADMIN, BINLOG MONITOR and RELOAD.
+    #[arg(long, value_name = "URL")]
+    pub(super) to: Secret,
+    /// The configuration of a node
+    #[arg(long, value_name = "FILE")]
+    pub(super) config: PathBuf,
+    /// The source; needed when several have a quorum
+    #[arg(long, value_name = "NAME")]
+    pub(super) source: Option<String>,
+    /// The port for readers of the node itself, where listen in [serve] does not say it
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(super) node: Option<String>,
+    /// So long the server is waited for to have what the nodes hold, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(0..=3600))]
+    pub(super) wait: u64,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub(super) dry_run: bool,
+    /// Do not ask before it is done
+    #[arg(long)]
+    pub(super) yes: bool,
+    /// Print JSON; needs --dry-run or --yes
+    #[arg(long)]
+    pub(super) json: bool,
+    /// File with the password, alone on its line; else the variable BINLOGD_PASSWORD counts
+    #[arg(long, value_name = "FILE")]
+    pub(super) password_file: Option<PathBuf>,
+    /// Encryption: disabled, preferred, required, verify-ca or verify-full
+    #[arg(long, value_name = "MODE", default_value = "preferred")]
+    pub(super) tls: TlsMode,
+    /// PEM file with the authorities that --tls verify-ca and verify-full trust
+    #[arg(long, value_name = "FILE")]
+    pub(super) tls_ca: Option<PathBuf>,
+}

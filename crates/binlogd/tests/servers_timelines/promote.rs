@@ -1,0 +1,232 @@
+//! Another source for a quorum of three binlogds, by `binlogd promote`: on real servers, with clients that write meanwhile.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::common::daemon::Daemon;
+use crate::common::ledger::{self, Ledger, Manner};
+use crate::common::pair::{replicate, wait_replicated};
+use crate::common::proxy::Proxy;
+use crate::common::readers::{make_account, serve_port};
+use crate::common::semi_sync::SemiSync;
+use crate::common::verbs::{binlogd, text};
+use crate::common::{Server, connect_options};
+use serde_json::Value;
+use wire::{Connection, TlsMode};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Longer than a test: a commit that nobody acknowledges hangs.
+const NEVER: Duration = Duration::from_secs(600);
+const FLAGS: [&str; 8] =
+    ["--heartbeat-period", "1s", "--net-read-timeout", "3s", "--backoff-max", "1s", "--serve", "127.0.0.1:0"];
+/// No commit for so long: nothing is acknowledged.
+const QUIET: Duration = Duration::from_secs(1);
+const COMMITS: usize = 50;
+
+/// Three nodes, each reached by an address that is known before it starts; a source and its replica.
+struct Scene {
+    fronts: Vec<Proxy>,
+    nodes: Vec<Daemon>,
+    folder: tempfile::TempDir,
+    old: Server,
+    new: Server,
+}
+
+fn nobody() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port")
+}
+
+impl Scene {
+    fn start(name: &str) -> Scene {
+        let options: &[&str] = if name.starts_with("mysql") { &[] } else { &["--log-slave-updates=1"] };
+        let (old, new) = (Server::start(name, options), Server::start(name, options));
+        make_account(&old);
+        ledger::create_table(&old);
+        replicate(&new, &old);
+        wait_replicated(&new, &old);
+        let fronts = (0..3).map(|_| Proxy::start(nobody())).collect();
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut scene = Scene { fronts, nodes: Vec::new(), folder, old, new };
+        for node in 0..3 {
+            let url =
+                format!("mysql://repl:secret@127.0.0.1:{},127.0.0.1:{}", scene.old.port(), scene.new.port());
+            let others = scene.others(node).join(",");
+            let flags: Vec<&str> = FLAGS.into_iter().chain(["--quorum", &others]).collect();
+            let daemon = Daemon::start_on(&url, &flags);
+            scene.fronts[node].move_to(([127, 0, 0, 1], serve_port(&daemon)).into());
+            scene.nodes.push(daemon);
+        }
+        SemiSync::enable(&scene.old, NEVER);
+        (0..3).for_each(|node| drop(scene.wait_counting(node)));
+        scene
+    }
+
+    fn others(&self, node: usize) -> Vec<String> {
+        let others = self.fronts.iter().enumerate().filter(|(other, _)| *other != node);
+        others.map(|(_, front)| front.address().to_string()).collect()
+    }
+
+    fn wait_counting(&self, node: usize) -> Value {
+        let counts =
+            |source: &Value| source["quorum"]["counts"] == true && source["semi_sync"]["active"] == true;
+        self.nodes[node].wait_until(counts, PATIENCE)
+    }
+
+    /// A node's configuration, as its operator has it.
+    fn config(&self, node: usize) -> PathBuf {
+        let path = self.folder.path().join(format!("node{node}.toml"));
+        let data_dir = self.nodes[node].data_dir();
+        let (others, hosts) = (self.others(node), [self.old.port(), self.new.port()]);
+        let text = format!(
+            "data_dir = {data_dir:?}\n[serve]\nlisten = '127.0.0.1:0'\n[[source]]\nname = 'default'\nuser = 'repl'\npassword = 'secret'\n\
+             hosts = {:?}\nquorum = {others:?}\n",
+            hosts.map(|port| format!("127.0.0.1:{port}"))
+        );
+        std::fs::write(&path, text).expect("a file");
+        path
+    }
+
+    fn arguments(&self, node: usize, to: &Server, more: &[&str]) -> Vec<String> {
+        let (config, front) =
+            (self.config(node).display().to_string(), self.fronts[node].address().to_string());
+        let to = format!("mysql://root@127.0.0.1:{}", to.port());
+        let line = ["promote", "--config", &config, "--node", &front, "--to", &to];
+        line.iter().chain(more).map(ToString::to_string).collect()
+    }
+
+    fn promote(&self, node: usize, to: &Server, more: &[&str]) -> Output {
+        binlogd(&self.arguments(node, to, more))
+    }
+
+    #[track_caller]
+    fn promotes(&self, node: usize, more: &[&str]) -> String {
+        let output = self.promote(node, &self.new, more);
+        let told = text(&output.stdout) + &text(&output.stderr);
+        assert!(output.status.success(), "{told}\n{}", self.nodes[0].log());
+        told
+    }
+
+    /// A commit on the new source returns though it would wait for ever, and says how soon.
+    fn the_new_one_is_acknowledged(&self, id: u64) {
+        let began = Instant::now();
+        self.new.sql(&format!("INSERT INTO ledger.entry VALUES ({id}, 'new')"));
+        println!("the first commit on the new source took {:?}", began.elapsed());
+        let counters = SemiSync::of(&self.new).counters();
+        assert_eq!((counters.on, counters.no_tx), (true, 0), "{counters:?}");
+        for node in 0..3 {
+            self.wait_counting(node);
+            self.nodes[node].wait_caught_up(&self.new);
+        }
+    }
+
+    /// Every commit that a client was told of is on the new source.
+    #[track_caller]
+    fn nothing_told_is_lost(&self, told: &BTreeSet<u64>) {
+        let rows = self.new.sql("SELECT id FROM ledger.entry");
+        let has: BTreeSet<u64> = rows.lines().filter_map(|id| id.trim().parse().ok()).collect();
+        let lost: Vec<_> = told.difference(&has).collect();
+        assert!(lost.is_empty(), "LOST, told to clients and not on the new source: {lost:?}");
+    }
+}
+
+/// The old source lives and is written to: from the fence on nobody is told of a commit there.
+fn a_source_that_lives(name: &str) {
+    let scene = Scene::start(name);
+    let said = scene.promotes(1, &["--dry-run"]);
+    assert!(said.contains("3 of 3 can promise") && said.contains("fence, agree, feed, accept"), "{said}");
+    let present = scene.promote(0, &scene.old, &["--yes"]);
+    assert!(
+        present.status.success() && text(&present.stdout).contains("is the source already"),
+        "{present:?}"
+    );
+
+    let ledger = Ledger::start_in(&scene.old, 4, Manner { endures: true, ..Manner::default() });
+    ledger.wait_for(COMMITS);
+    let said = scene.promotes(2, &["--yes", "--json"]);
+    let said: Value = serde_json::from_str(&said).expect("JSON");
+    assert_eq!((&said["done"], &said["nodes_answer"]), (&Value::Bool(true), &Value::from(3)), "{said:#}");
+    let told = ledger.committed();
+    assert_eq!(ledger.wait_standstill(QUIET), told, "acknowledged after the fence");
+    scene.the_new_one_is_acknowledged(90_000_001);
+    scene.nothing_told_is_lost(&told);
+    let again = scene.promotes(0, &["--yes"]);
+    assert!(again.contains("is the source already, of epoch"), "{again}");
+    assert_eq!(ledger.committed(), told);
+
+    // It was only the source of before, and has transactions that nobody was told of.
+    let back = scene.promote(0, &scene.old, &["--yes"]);
+    let refused = text(&back.stderr);
+    assert!(!back.status.success(), "{refused}");
+    println!("{refused}");
+    scene.the_new_one_is_acknowledged(90_000_002);
+    scene.old.kill();
+    drop(ledger);
+}
+
+#[test]
+fn a_source_that_lives_mysql() {
+    a_source_that_lives("mysql-9.7");
+}
+
+#[test]
+fn a_source_that_lives_mariadb() {
+    a_source_that_lives("mariadb-11.8");
+}
+
+/// A promoter is killed while the successor is being fed, the source dies, and others go on at other nodes.
+fn a_promoter_and_a_source_die(name: &str) {
+    let scene = Scene::start(name);
+    let ledger = Ledger::start(&scene.old, 4);
+    ledger.wait_for(COMMITS);
+    // It replicates and cannot come to an end.
+    let options = connect_options(&scene.new, "root", "", TlsMode::Preferred);
+    let mut lock = Connection::connect(&options).expect("a connection");
+    lock.query("FLUSH TABLES WITH READ LOCK").expect("a lock");
+    ledger.wait_for(2 * COMMITS);
+    let mut first = Command::new(env!("CARGO_BIN_EXE_binlogd"))
+        .args(scene.arguments(0, &scene.new, &["--yes", "--wait", "60"]))
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("binlogd runs");
+    let lines = BufReader::new(first.stdout.take().expect("a pipe")).lines();
+    let fenced = lines.map_while(Result::ok).find(|line| line.starts_with("agreed:"));
+    assert!(fenced.is_some(), "it came to an end before");
+    first.kill().expect("it runs");
+    let _ = first.wait();
+    let told = ledger.wait_standstill(QUIET);
+    scene.old.kill();
+    drop(lock);
+    let told = &told | &ledger.of_a_dead_server();
+
+    let two = std::thread::scope(|scope| {
+        let one = scope.spawn(|| scene.promote(1, &scene.new, &["--yes"]));
+        let other = scope.spawn(|| scene.promote(2, &scene.new, &["--yes"]));
+        [one, other].map(|run| run.join().expect("it ends"))
+    });
+    for output in &two {
+        println!("{}\n{}{}", output.status, text(&output.stdout), text(&output.stderr));
+    }
+    assert!(two.iter().any(|output| output.status.success()), "one wins");
+    for output in two.iter().filter(|output| !output.status.success()) {
+        let said = text(&output.stderr);
+        assert!(said.contains("another promotion") || said.contains("promised"), "{said}");
+    }
+    let again = scene.promotes(0, &["--yes"]);
+    assert!(again.contains("is the source already, of epoch"), "{again}");
+    scene.nothing_told_is_lost(&told);
+    scene.the_new_one_is_acknowledged(90_000_001);
+}
+
+#[test]
+fn a_promoter_and_a_source_die_mysql() {
+    a_promoter_and_a_source_die("mysql-9.7");
+}
+
+#[test]
+fn a_promoter_and_a_source_die_mariadb() {
+    a_promoter_and_a_source_die("mariadb-11.8");
+}

@@ -1,0 +1,168 @@
+//! The nodes of a quorum, as a promoter asks them.
+
+use super::no_promotion::NoPromotion;
+use codec::gtid::{GtidState, Uuid};
+use config::HostPort;
+use quorum::{Accepted, Promise, Reply, Request, majority};
+use receive::Upstream;
+use receive::nodes::ask::{ask_all, ballot_above};
+use std::collections::BTreeMap;
+
+/// The nodes of a quorum, as a promoter asks them.
+#[derive(Clone)]
+pub struct Group {
+    pub(super) upstream: Upstream,
+    /// The own one first.
+    addresses: Vec<HostPort>,
+}
+
+/// What the nodes answer to one request.
+#[derive(Debug, Clone)]
+pub(super) struct Answers {
+    pub(super) replies: Vec<(String, Reply)>,
+    /// What the others say.
+    pub(super) failures: Vec<(String, String)>,
+}
+
+impl Group {
+    /// Of the nodes that the configuration of `upstream` names, and the own one at `own`.
+    pub fn new(upstream: Upstream, own: HostPort) -> Group {
+        let addresses = std::iter::once(own).chain(upstream.config.quorum.iter().cloned()).collect();
+        Group { upstream, addresses }
+    }
+
+    /// How many there are.
+    pub fn nodes(&self) -> usize {
+        self.addresses.len()
+    }
+
+    /// How many are a majority.
+    pub fn majority(&self) -> usize {
+        majority(self.nodes())
+    }
+
+    pub(super) fn ballot_above(&self, epoch: u64) -> quorum::Ballot {
+        ballot_above(epoch, &*self.upstream.clock)
+    }
+
+    /// Asks them all at once.
+    pub(super) fn ask(&self, request: &Request) -> Answers {
+        let mut answers = Answers { replies: Vec::new(), failures: Vec::new() };
+        for (node, answer) in ask_all(&self.upstream, &self.addresses, request) {
+            match answer {
+                Ok(reply) => answers.replies.push((node.to_string(), reply)),
+                Err(error) => answers.failures.push((node.to_string(), error)),
+            }
+        }
+        answers
+    }
+
+    /// What they hold and have promised; fails when too few can promise.
+    pub(super) fn look(&self) -> Result<Answers, NoPromotion> {
+        let mut answers = self.ask(&Request::Look);
+        let mut known: BTreeMap<Uuid, &String> = BTreeMap::new();
+        for (address, reply) in &answers.replies {
+            if let Some(other) = known.insert(reply.node, address) {
+                return Err(NoPromotion::Twice(other.clone(), address.clone()));
+            }
+        }
+        let is_member =
+            |reply: &Reply| reply.promise.as_ref().is_some_and(|(held, _)| held.accepted.is_some());
+        let (members, blank): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut answers.replies).into_iter().partition(|(_, reply)| is_member(reply));
+        answers.replies = members;
+        let why = "it has no memory of the quorum: it has not begun, or the node has not joined it yet";
+        answers.failures.extend(blank.into_iter().map(|(address, _)| (address, why.to_owned())));
+        if answers.replies.len() < self.majority() {
+            return Err(NoPromotion::TooFew {
+                answered: answers.replies.len(),
+                nodes: self.nodes(),
+                needed: self.majority(),
+                why: answers.why(),
+            });
+        }
+        Ok(answers)
+    }
+}
+
+impl Answers {
+    /// What the nodes say that do not do it.
+    pub(super) fn why(&self) -> String {
+        let lines: Vec<String> =
+            self.failures.iter().map(|(address, error)| format!("{address}: {error}")).collect();
+        lines.join("; ")
+    }
+
+    fn held(&self) -> impl Iterator<Item = &Promise> {
+        self.replies.iter().filter_map(|(_, reply)| reply.promise.as_ref().map(|(held, _)| held))
+    }
+
+    /// The highest epoch that was promised.
+    pub(super) fn promised(&self) -> u64 {
+        self.replies.iter().map(|(_, reply)| reply.promised).max().unwrap_or(0)
+    }
+
+    /// The newest source that was accepted.
+    pub(super) fn accepted(&self) -> Option<&Accepted> {
+        self.held().filter_map(|held| held.accepted.as_ref()).max_by_key(|accepted| accepted.ballot)
+    }
+
+    /// Whether a source is in force: so many nodes have accepted it, and have promised nothing else since.
+    pub(super) fn is_in_force(&self, accepted: &Accepted, needed: usize) -> bool {
+        let has = |reply: &&(String, Reply)| {
+            reply.1.promised == accepted.ballot.epoch
+                && reply.1.promise.as_ref().is_some_and(|(held, _)| held.accepted.as_ref() == Some(accepted))
+        };
+        self.replies.iter().filter(has).count() >= needed
+    }
+
+    /// All that any of them holds.
+    pub(super) fn all_held(&self) -> GtidState {
+        let mut held = self.held().map(|promise| &promise.held.gtids);
+        let mut all = held.next().cloned().unwrap_or_default();
+        for more in held {
+            // All are of one kind of server, as its timelines are.
+            let _ = all.union_with(more);
+        }
+        all
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use codec::ServerKind;
+    use quorum::{Ballot, Held, Place};
+
+    fn accepted(epoch: u64, source: &str) -> Accepted {
+        let ballot = |epoch| Ballot::above(epoch - 1, [1; 16]);
+        Accepted {
+            ballot: ballot(epoch),
+            founded: ballot(1),
+            source: source.to_owned(),
+            history: GtidState::empty(ServerKind::MariaDb),
+            place: Place { file: "b.000001".to_owned(), identity: 0, offset: 4 },
+        }
+    }
+
+    fn reply(node: u8, promised: u64, of: &Accepted, gtids: &str) -> (String, Reply) {
+        let gtids = GtidState::parse(ServerKind::MariaDb, gtids).unwrap();
+        let promise = Promise { held: Held { entered: 1, gtids }, accepted: Some(of.clone()) };
+        let node = Uuid::from_bytes([node; 16]);
+        (format!("b{promised}"), Reply { node, promised, promise: Some((promise, None)) })
+    }
+
+    #[test]
+    fn a_source_is_in_force_while_a_majority_has_promised_nothing_else() {
+        let (old, new) = (accepted(1, "a"), accepted(3, "b"));
+        let answers = |replies| Answers { replies, failures: Vec::new() };
+        let one = answers(vec![reply(1, 1, &old, "0-1-5"), reply(2, 3, &new, "0-1-7,1-1-1")]);
+        assert_eq!((one.accepted(), one.promised()), (Some(&new), 3));
+        assert!(!one.is_in_force(&new, 2) && !one.is_in_force(&old, 2));
+        assert_eq!(one.all_held(), GtidState::parse(ServerKind::MariaDb, "0-1-7,1-1-1").unwrap());
+        let two = answers(vec![reply(1, 3, &new, ""), reply(2, 3, &new, "")]);
+        assert!(two.is_in_force(&new, 2));
+        let fenced = answers(vec![reply(1, 3, &new, ""), reply(2, 4, &new, "")]);
+        assert!(!fenced.is_in_force(&new, 2));
+    }
+}

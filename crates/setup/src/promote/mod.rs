@@ -1,0 +1,29 @@
+//! Another source for a quorum: fence, agree, feed, accept, open. The rules are `quorum`'s; here they are carried out.
+//!
+//! ```text
+//! look ──► fence: a majority promises an epoch, and acknowledges nothing of an older one
+//!            ──► agree: what the most advanced of them holds is the history
+//!                  ──► feed: the successor has it, by its own replication
+//!                        ──► accept: a majority records the successor as the source of the epoch
+//!                              ──► open: semi-sync on, then it is made writable
+//! ```
+//!
+//! Each step is durable at the nodes before the next one begins. Whoever is interrupted runs the same again, at any node: before
+//! `accept` a new epoch is begun, and after that only what is left to be opened is done.
+//!
+//! | file | noun |
+//! |---|---|
+//! | `group.rs` | [`Group`]: the nodes, and what is asked of them |
+//! | `successor.rs` | [`Successor`]: the server that is to be the source |
+//! | `steps.rs` | [`Promote`]: look, then the steps |
+//! | `no_promotion.rs` | [`NoPromotion`]: why there is none, or none yet |
+
+mod group;
+mod no_promotion;
+mod steps;
+mod successor;
+
+pub use group::Group;
+pub use no_promotion::NoPromotion;
+pub use steps::{Done, Promote, Request};
+pub use successor::Successor;

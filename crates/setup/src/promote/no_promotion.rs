@@ -1,0 +1,124 @@
+//! Why a server is not promoted, or not yet.
+
+use quorum::{Ballot, Parted};
+use std::time::Duration;
+
+/// Why. Up to [`NoPromotion::Lacks`] nothing was changed anywhere.
+#[derive(Debug, thiserror::Error)]
+pub enum NoPromotion {
+    /// It cannot be reached or asked.
+    #[error("{0}: {1}")]
+    Successor(String, String),
+    /// It cannot be the source as it is.
+    #[error("{0} cannot be the source: {1}")]
+    Unfit(String, String),
+    /// Too few nodes answer.
+    #[error("{answered} of {nodes} nodes can promise, and {needed} must: {why}")]
+    TooFew {
+        /// Those that can.
+        answered: usize,
+        /// All.
+        nodes: usize,
+        /// A majority.
+        needed: usize,
+        /// What each of the others says.
+        why: String,
+    },
+    /// Two addresses lead to one node.
+    #[error("{0} and {1} are one node: quorum names the others, and --node this one")]
+    Twice(String, String),
+    /// It lacks what the nodes hold, and its replication does not bring it.
+    #[error(
+        "{host} lacks transactions that the nodes hold, and its replication does not bring them: {lacks}. {rescue}"
+    )]
+    Lacks {
+        /// The successor.
+        host: String,
+        /// What.
+        lacks: String,
+        /// The command that hands them over.
+        rescue: String,
+    },
+    /// Another promoter came later.
+    #[error(
+        "another promotion (epoch {other}) is under way: this one, {ballot}, has ended. If nobody else promotes, run it again"
+    )]
+    Outbid {
+        /// This promotion.
+        ballot: Ballot,
+        /// The epoch of the other.
+        other: u64,
+    },
+    /// Too few have promised.
+    #[error(
+        "{count} of {needed} nodes have promised {ballot}: {why}. Those acknowledge nothing until a promotion ends: run it again, or promote \
+         the present source"
+    )]
+    NotFenced {
+        /// This promotion.
+        ballot: Ballot,
+        /// Those that have.
+        count: usize,
+        /// A majority.
+        needed: usize,
+        /// What the others say.
+        why: String,
+    },
+    /// The copies part.
+    #[error(
+        "{0}. Nothing is acknowledged any more: binlogd forks and binlogd find, run at both, show what each holds"
+    )]
+    Parted(#[from] Parted),
+    /// The copies are not of one log.
+    #[error(
+        "the copies of the nodes are not of one log: {0}. Nothing is acknowledged any more, and nothing was promoted"
+    )]
+    OtherLogs(String),
+    /// The successor does not come to the history.
+    #[error(
+        "{host} does not have what the nodes agreed on within {wait:?}: it lacks {lacks}. Since epoch {epoch} nothing is acknowledged to any \
+         server. Go on: {rescue}, and then the same promote again. Or go back: promote the old source"
+    )]
+    NotFed {
+        /// The successor.
+        host: String,
+        /// How long it was waited.
+        wait: Duration,
+        /// What it lacks.
+        lacks: String,
+        /// The epoch that was promised.
+        epoch: u64,
+        /// The command that hands them over.
+        rescue: String,
+    },
+    /// Too few have accepted.
+    #[error(
+        "{count} of {needed} nodes have accepted {host} as the source of epoch {epoch}: {why}. It stays read-only. Run it again"
+    )]
+    NotAccepted {
+        /// The successor.
+        host: String,
+        /// The epoch.
+        epoch: u64,
+        /// Those that have.
+        count: usize,
+        /// A majority.
+        needed: usize,
+        /// What the others say.
+        why: String,
+    },
+    /// It is the source, and is not open yet.
+    #[error(
+        "{host} is the source of epoch {epoch}, and could not be opened: {error}. Run it again, or do by hand: {left}"
+    )]
+    NotOpen {
+        /// The successor.
+        host: String,
+        /// The epoch.
+        epoch: u64,
+        /// Why.
+        error: String,
+        /// What is left to be done.
+        left: String,
+    },
+}

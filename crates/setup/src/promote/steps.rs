@@ -1,0 +1,394 @@
+//! The steps of a promotion.
+
+use super::group::{Answers, Group};
+use super::no_promotion::NoPromotion;
+use super::successor::Successor;
+use codec::gtid::{GtidState, Uuid};
+use config::HostPort;
+use quorum::{Accepted, Agreed, Ballot, Kind, Place, Promotion, Request as Asked};
+use source::identify::SourceIdentity;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+use wire::ConnectOptions;
+
+/// Pause between two looks at what the successor has.
+const FEED_LOOK: Duration = Duration::from_millis(20);
+
+/// Longest time for a host of the list to say who it is.
+const HOST_MAX: Duration = Duration::from_secs(3);
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The server that is to be the source.
+    pub to: ConnectOptions,
+    /// So long the successor is waited for to have what was agreed on.
+    pub wait: Duration,
+    /// The command that gives a server what it lacks, for messages.
+    pub rescue: String,
+}
+
+/// A promotion: what was found, and what is to be done.
+pub struct Promote {
+    group: Group,
+    request: Request,
+    /// The server.
+    pub successor: Successor,
+    answers: Answers,
+    /// The epoch in which the successor is the source already; `None` when it is not.
+    pub present: Option<u64>,
+    /// The source before.
+    pub before: String,
+    /// What the successor lacks now of what the nodes hold.
+    pub lacks: GtidState,
+    /// Of the source before, in milliseconds.
+    timeout: Option<String>,
+}
+
+/// What was done.
+#[derive(Debug)]
+pub struct Done {
+    /// In which epoch the successor is the source.
+    pub epoch: u64,
+    /// Nodes that have accepted it.
+    pub accepted: Vec<String>,
+    /// Those that were not there, and why.
+    pub absent: Vec<(String, String)>,
+    /// Statements that were run to open it.
+    pub opened: Vec<String>,
+}
+
+/// What the nodes agreed on in an epoch that is not accepted yet.
+struct Fenced {
+    promotion: Promotion,
+    agreed: Agreed,
+    founded: Ballot,
+}
+
+impl Promote {
+    /// Looks at everything, and refuses what cannot end well. Changes nothing.
+    ///
+    /// # Errors
+    /// Why there is no promotion.
+    pub fn look(group: Group, request: Request) -> Result<Promote, NoPromotion> {
+        let host = HostPort { host: request.to.host.clone(), port: request.to.port }.to_string();
+        let answers = group.look()?;
+        let accepted = answers.accepted().cloned();
+        let accepted = accepted.ok_or_else(|| no_memory(&group))?;
+        let mut successor = Successor::reach(&request.to, &host)?;
+        if let Some(why) = successor.unfit(accepted.history.kind())? {
+            return Err(NoPromotion::Unfit(host, why));
+        }
+        let (is_host, timeout) = look_at_hosts(&group, &successor, &host, &accepted);
+        if !is_host {
+            let why = "it is none of the hosts in this configuration, by its name and by who answers there: the nodes would never receive \
+                       from it. Add it to hosts at every node";
+            return Err(NoPromotion::Unfit(host, why.to_owned()));
+        }
+        let is_source = accepted.source == successor.identity.uuid;
+        let is_present = is_source && answers.is_in_force(&accepted, group.majority());
+        let mut promote = Promote {
+            present: is_present.then_some(accepted.ballot.epoch),
+            before: accepted.source.clone(),
+            lacks: GtidState::empty(accepted.history.kind()),
+            timeout: timeout.filter(|_| !is_source),
+            group,
+            request,
+            successor,
+            answers,
+        };
+        if !is_present {
+            promote.look_at_gtids(is_source)?;
+        }
+        Ok(promote)
+    }
+
+    /// Whether the successor has nothing of its own, and has, or will have, what the nodes hold.
+    fn look_at_gtids(&mut self, is_source: bool) -> Result<(), NoPromotion> {
+        let held = self.answers.all_held();
+        self.refuse_own(&held, is_source)?;
+        let until = Instant::now() + self.request.wait;
+        loop {
+            self.lacks = self.successor.lacks(&held)?;
+            // A source that is alive is always a little ahead.
+            if self.lacks.is_empty() || self.successor.replicates()? {
+                return Ok(());
+            }
+            let applies = !self.successor.channels()?.is_empty();
+            if !applies || Instant::now() >= until {
+                return Err(NoPromotion::Lacks {
+                    host: self.successor.host.clone(),
+                    lacks: self.lacks.to_line(),
+                    rescue: self.request.rescue.clone(),
+                });
+            }
+            self.group.upstream.clock.sleep(FEED_LOOK);
+        }
+    }
+
+    /// What the source of the newest epoch wrote is received from it.
+    fn refuse_own(&self, held: &GtidState, is_source: bool) -> Result<(), NoPromotion> {
+        let own = self.successor.of_its_own(held);
+        if is_source || own.is_empty() {
+            return Ok(());
+        }
+        let why = format!(
+            "it has transactions of its own that no node holds: {}. They were acknowledged to nobody, or were never meant for the others",
+            own.to_line()
+        );
+        Err(NoPromotion::Unfit(self.successor.host.clone(), why))
+    }
+
+    /// How many nodes can promise, of how many.
+    pub fn nodes(&self) -> (usize, usize) {
+        (self.answers.replies.len(), self.group.nodes())
+    }
+
+    /// Nodes that do not answer, or cannot promise, and why.
+    pub fn absent(&self) -> &[(String, String)] {
+        &self.answers.failures
+    }
+
+    /// What is to be done on the server in the end.
+    ///
+    /// # Errors
+    /// When it cannot be asked.
+    pub fn left_to_open(&mut self) -> Result<Vec<String>, NoPromotion> {
+        self.successor.left_to_open(self.timeout.as_deref())
+    }
+
+    /// Carries it out, and tells `hear` of each step that has ended.
+    ///
+    /// # Errors
+    /// Why it has not ended; the next one goes on from there.
+    pub fn carry_out(&mut self, hear: &mut dyn FnMut(&str)) -> Result<Done, NoPromotion> {
+        let mut done = Done {
+            epoch: self.present.unwrap_or(0),
+            accepted: Vec::new(),
+            absent: self.answers.failures.clone(),
+            opened: Vec::new(),
+        };
+        if self.present.is_none() {
+            let fenced = self.fence()?;
+            let epoch = fenced.promotion.ballot().epoch;
+            hear(&format!(
+                "fenced: {} of {} nodes have promised epoch {epoch}; the old source is acknowledged nothing any more",
+                fenced.promotion.promises().len(),
+                self.group.nodes()
+            ));
+            hear(&format!("agreed: the history is what node {} holds", fenced.agreed.node));
+            self.feed(&fenced)?;
+            hear(&format!("fed: {} has all of it", self.successor.host));
+            let answers = self.accept(fenced).inspect_err(|_| {
+                // It stays a replica; where that is not possible, the error before says more.
+                let _ = self.successor.start_replication();
+            })?;
+            hear(&format!(
+                "accepted: {} nodes have recorded it as the source of epoch {epoch}",
+                answers.replies.len()
+            ));
+            done.epoch = epoch;
+            done.accepted = answers.replies.iter().map(|(node, _)| node.clone()).collect();
+            done.absent = answers.failures;
+        }
+        done.opened = self.open(done.epoch)?;
+        Ok(done)
+    }
+
+    /// A majority promises a new ballot, and what they hold is agreed on.
+    fn fence(&self) -> Result<Fenced, NoPromotion> {
+        let ballot = self.group.ballot_above(self.answers.promised());
+        let mut promotion = Promotion::new(ballot, Kind::Ordinary, self.group.nodes());
+        let answers = self.group.ask(&Asked::Promise(ballot, Kind::Ordinary));
+        let mut ends = BTreeMap::new();
+        for (_, reply) in &answers.replies {
+            if let Some((promise, end)) = reply.promise.clone() {
+                ends.insert(reply.node, end);
+                promotion.promised(reply.node, promise);
+            }
+        }
+        let Some(agreed) = promotion.agreed()? else {
+            self.not_outbid(ballot)?;
+            let (count, needed) = (promotion.promises().len(), self.group.majority());
+            return Err(NoPromotion::NotFenced { ballot, count, needed, why: answers.why() });
+        };
+        compare_ends(&agreed, &ends).map_err(NoPromotion::OtherLogs)?;
+        let founded = answers.accepted().map_or(ballot, |accepted| accepted.founded);
+        Ok(Fenced { promotion, agreed, founded })
+    }
+
+    fn not_outbid(&self, ballot: Ballot) -> Result<(), NoPromotion> {
+        let other = self.group.ask(&Asked::Look).promised();
+        match other > ballot.epoch || (other == ballot.epoch && !self.has_promised(ballot)) {
+            true => Err(NoPromotion::Outbid { ballot, other }),
+            false => Ok(()),
+        }
+    }
+
+    /// Whether a majority promises this very ballot, once more.
+    fn has_promised(&self, ballot: Ballot) -> bool {
+        let again = self.group.ask(&Asked::Promise(ballot, Kind::Ordinary));
+        again.replies.len() >= self.group.majority()
+    }
+
+    /// Waits until the successor has what was agreed on.
+    fn feed(&mut self, fenced: &Fenced) -> Result<(), NoPromotion> {
+        let until = Instant::now() + self.request.wait;
+        loop {
+            let lacks = self.successor.lacks(&fenced.agreed.held.gtids)?;
+            if lacks.is_empty() {
+                return Ok(());
+            }
+            if Instant::now() >= until {
+                return Err(self.not_fed(fenced, &lacks));
+            }
+            self.group.upstream.clock.sleep(FEED_LOOK);
+        }
+    }
+
+    fn not_fed(&self, fenced: &Fenced, lacks: &GtidState) -> NoPromotion {
+        NoPromotion::NotFed {
+            host: self.successor.host.clone(),
+            wait: self.request.wait,
+            lacks: lacks.to_line(),
+            epoch: fenced.promotion.ballot().epoch,
+            rescue: self.request.rescue.clone(),
+        }
+    }
+
+    /// The successor stands still, has everything, and a majority records it as the source.
+    fn accept(&mut self, fenced: Fenced) -> Result<Answers, NoPromotion> {
+        let is_source = self.before == self.successor.identity.uuid;
+        self.successor.stop_replication()?;
+        let lacks = self.successor.lacks(&fenced.agreed.held.gtids)?;
+        if !lacks.is_empty() {
+            return Err(self.not_fed(&fenced, &lacks));
+        }
+        self.refuse_own(&self.answers.all_held(), is_source)?;
+        let (file, offset) = self.successor.end_of_log()?;
+        let Fenced { mut promotion, agreed, founded } = fenced;
+        let ballot = promotion.ballot();
+        let accepted = Accepted {
+            ballot,
+            founded,
+            source: self.successor.identity.uuid.clone(),
+            history: agreed.held.gtids,
+            place: Place { file, identity: 0, offset },
+        };
+        let answers = self.group.ask(&Asked::Accept(accepted));
+        for (_, reply) in &answers.replies {
+            promotion.accepted(reply.node);
+        }
+        if promotion.is_accepted() {
+            return Ok(answers);
+        }
+        let promised = self.group.ask(&Asked::Look).promised();
+        if promised > ballot.epoch {
+            return Err(NoPromotion::Outbid { ballot, other: promised });
+        }
+        Err(NoPromotion::NotAccepted {
+            host: self.successor.host.clone(),
+            epoch: ballot.epoch,
+            count: answers.replies.len(),
+            needed: self.group.majority(),
+            why: answers.why(),
+        })
+    }
+
+    /// Forgets its source, waits for acknowledgements, and only then can be written to.
+    fn open(&mut self, epoch: u64) -> Result<Vec<String>, NoPromotion> {
+        let left = self.left_to_open()?;
+        if left.iter().any(|statement| statement.starts_with("RESET")) {
+            // Of a promotion that was interrupted it may go on.
+            self.successor.stop_replication()?;
+        }
+        for (index, statement) in left.iter().enumerate() {
+            self.successor.run(statement).map_err(|error| NoPromotion::NotOpen {
+                host: self.successor.host.clone(),
+                epoch,
+                error: format!("{statement}: {error}"),
+                left: left[index..].join("; "),
+            })?;
+        }
+        Ok(left)
+    }
+}
+
+fn no_memory(group: &Group) -> NoPromotion {
+    let why = "the quorum has not begun".to_owned();
+    NoPromotion::TooFew { answered: 0, nodes: group.nodes(), needed: group.majority(), why }
+}
+
+/// Whether the successor is one of the hosts, and the timeout of the present source, where that answers.
+fn look_at_hosts(
+    group: &Group,
+    successor: &Successor,
+    host: &str,
+    accepted: &Accepted,
+) -> (bool, Option<String>) {
+    let upstream = &group.upstream;
+    let ask = |host: &HostPort| {
+        let mut connection = upstream.connect_to(host, HOST_MAX).ok()?;
+        connection.set_timeout(HOST_MAX);
+        let identity = SourceIdentity::ask(&mut connection).ok()?;
+        let timeout =
+            connection.query("SHOW GLOBAL VARIABLES LIKE 'rpl\\_semi\\_sync\\_%\\_timeout'").ok()?;
+        let timeout = timeout.get(0, "Value").map(str::to_owned);
+        connection.close();
+        Some((identity.uuid, timeout))
+    };
+    let answers: Vec<(String, Option<(String, Option<String>)>)> = std::thread::scope(|scope| {
+        let hosts = &upstream.config.hosts;
+        let asked: Vec<_> = hosts.iter().map(|host| (host, scope.spawn(move || ask(host)))).collect();
+        let answer = |(host, asked): (&HostPort, std::thread::ScopedJoinHandle<'_, _>)| {
+            (host.to_string(), asked.join().ok().flatten())
+        };
+        asked.into_iter().map(answer).collect()
+    });
+    let uuid_of = |answer: &Option<(String, Option<String>)>| answer.as_ref().map(|(uuid, _)| uuid.clone());
+    let is_host = answers
+        .iter()
+        .any(|(name, answer)| name == host || uuid_of(answer).as_ref() == Some(&successor.identity.uuid));
+    let timeout = answers.into_iter().find_map(|(_, answer)| match answer {
+        Some((uuid, timeout)) if uuid == accepted.source => timeout,
+        _ => None,
+    });
+    (is_host, timeout)
+}
+
+/// Copies of one server, of which one holds what the other does, end in this order in one log. What has no end now, or is of another
+/// server by now, was compared by GTIDs alone.
+fn compare_ends(agreed: &Agreed, ends: &BTreeMap<Uuid, Option<(String, Place)>>) -> Result<(), String> {
+    let end = |node: &Uuid| ends.get(node).and_then(Option::as_ref);
+    let Some((source, best)) = end(&agreed.node) else { return Ok(()) };
+    for node in &agreed.to_compare {
+        if let Some((_, place)) = end(node).filter(|(of, _)| of == source) {
+            // It is known by then what is different: an earlier end is no error.
+            best.comes_after(place)?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use codec::ServerKind;
+    use quorum::Held;
+
+    #[test]
+    fn copies_of_different_files_of_one_name_are_not_of_one_log() {
+        let node = |number| Uuid::from_bytes([number; 16]);
+        let end = |source: &str, identity, offset| {
+            Some((source.to_owned(), Place { file: "b.000001".to_owned(), identity, offset }))
+        };
+        let held = Held { entered: 1, gtids: GtidState::empty(ServerKind::MySql) };
+        let agreed = Agreed { node: node(1), held, to_compare: vec![node(2)] };
+        let compare =
+            |other| compare_ends(&agreed, &BTreeMap::from([(node(1), end("a", 7, 9)), (node(2), other)]));
+        assert_eq!(compare(end("a", 7, 5)), Ok(()));
+        assert_eq!(compare(None), Ok(()));
+        assert_eq!(compare(end("b", 8, 5)), Ok(()), "another server's");
+        assert!(compare(end("a", 8, 5)).unwrap_err().contains("began its logs anew"));
+    }
+}
