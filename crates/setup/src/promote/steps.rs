@@ -213,7 +213,7 @@ impl Promote {
             return Err(NoPromotion::NotFenced { ballot, count, needed, why: answers.why() });
         };
         compare_ends(&agreed, &ends).map_err(NoPromotion::OtherLogs)?;
-        let founded = answers.accepted().map_or(ballot, |accepted| accepted.founded);
+        let founded = agreed.founded.unwrap_or(ballot);
         Ok(Fenced { promotion, agreed, founded })
     }
 
@@ -383,7 +383,7 @@ mod tests {
             Some((source.to_owned(), Place { file: "b.000001".to_owned(), identity, offset }))
         };
         let held = Held { entered: 1, gtids: GtidState::empty(ServerKind::MySql) };
-        let agreed = Agreed { node: node(1), held, to_compare: vec![node(2)] };
+        let agreed = Agreed { node: node(1), founded: None, held, to_compare: vec![node(2)] };
         let compare =
             |other| compare_ends(&agreed, &BTreeMap::from([(node(1), end("a", 7, 9)), (node(2), other)]));
         assert_eq!(compare(end("a", 7, 5)), Ok(()));
