@@ -8,7 +8,7 @@ use config::HostPort;
 use quorum::{Accepted, Agreed, Ballot, Kind, Place, Promotion, Request as Asked};
 use source::identify::SourceIdentity;
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wire::ConnectOptions;
 
 /// Pause between two looks at what the successor has.
@@ -107,7 +107,7 @@ impl Promote {
     fn look_at_gtids(&mut self, is_source: bool) -> Result<(), NoPromotion> {
         let held = self.answers.all_held();
         self.refuse_own(&held, is_source)?;
-        let until = Instant::now() + self.request.wait;
+        let until = self.group.upstream.clock.now() + self.request.wait;
         loop {
             self.lacks = self.successor.lacks(&held)?;
             // A source that is alive is always a little ahead.
@@ -115,7 +115,7 @@ impl Promote {
                 return Ok(());
             }
             let applies = !self.successor.channels()?.is_empty();
-            if !applies || Instant::now() >= until {
+            if !applies || self.group.upstream.clock.now() >= until {
                 return Err(NoPromotion::Lacks {
                     host: self.successor.host.clone(),
                     lacks: self.lacks.to_line(),
@@ -233,13 +233,13 @@ impl Promote {
 
     /// Waits until the successor has what was agreed on.
     fn feed(&mut self, fenced: &Fenced) -> Result<(), NoPromotion> {
-        let until = Instant::now() + self.request.wait;
+        let until = self.group.upstream.clock.now() + self.request.wait;
         loop {
             let lacks = self.successor.lacks(&fenced.agreed.held.gtids)?;
             if lacks.is_empty() {
                 return Ok(());
             }
-            if Instant::now() >= until {
+            if self.group.upstream.clock.now() >= until {
                 return Err(self.not_fed(fenced, &lacks));
             }
             self.group.upstream.clock.sleep(FEED_LOOK);

@@ -141,7 +141,8 @@ mod tests {
     #[test]
     fn the_own_node_is_where_it_listens() {
         let config = |listen: &str| {
-            let text = format!("data_dir = 'd'\n[serve]\nlisten = '{listen}'\n");
+            let source = "[[source]]\nname = 'a'\nhosts = ['db1']\nuser = 'repl'\npassword = 'secret'\n";
+            let text = format!("data_dir = 'd'\n[serve]\nlisten = '{listen}'\n{source}");
             Config::parse(&text, Path::new("binlogd.toml"), &|_| None).unwrap().config
         };
         let own = |listen: &str| own_address(&config(listen)).map(|own| own.to_string());
