@@ -319,6 +319,9 @@ fn no_memory(group: &Group) -> NoPromotion {
     NoPromotion::TooFew { answered: 0, nodes: group.nodes(), needed: group.majority(), why }
 }
 
+/// Who answers at a host, and how long a commit waits there for an acknowledgement, in milliseconds.
+type Who = (String, Option<String>);
+
 /// Whether the successor is one of the hosts, and the timeout of the present source, where that answers.
 fn look_at_hosts(
     group: &Group,
@@ -337,7 +340,7 @@ fn look_at_hosts(
         connection.close();
         Some((identity.uuid, timeout))
     };
-    let answers: Vec<(String, Option<(String, Option<String>)>)> = std::thread::scope(|scope| {
+    let answers: Vec<(String, Option<Who>)> = std::thread::scope(|scope| {
         let hosts = &upstream.config.hosts;
         let asked: Vec<_> = hosts.iter().map(|host| (host, scope.spawn(move || ask(host)))).collect();
         let answer = |(host, asked): (&HostPort, std::thread::ScopedJoinHandle<'_, _>)| {
@@ -345,7 +348,7 @@ fn look_at_hosts(
         };
         asked.into_iter().map(answer).collect()
     });
-    let uuid_of = |answer: &Option<(String, Option<String>)>| answer.as_ref().map(|(uuid, _)| uuid.clone());
+    let uuid_of = |answer: &Option<Who>| answer.as_ref().map(|(uuid, _)| uuid.clone());
     let is_host = answers
         .iter()
         .any(|(name, answer)| name == host || uuid_of(answer).as_ref() == Some(&successor.identity.uuid));
