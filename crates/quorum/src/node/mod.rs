@@ -322,8 +322,9 @@ impl Node {
             true => durable.offset,
             false => self.storage.look(&path).map_or(0, |found| found.len),
         };
-        let is_same =
-            || place.identity == 0 || state.identities.of(&*self.storage, &path, end) == Some(place.identity);
+        let identities = &mut state.identities;
+        let mut is_same =
+            || place.identity == 0 || identities.of(&*self.storage, &path, end) == Some(place.identity);
         end >= place.offset && is_same()
     }
 

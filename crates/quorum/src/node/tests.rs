@@ -84,7 +84,7 @@ impl Scene {
     }
 
     fn tend(&self) {
-        self.node.tend(&self.timeline(), &[FILE.to_owned()], &self.at(self.end)).unwrap();
+        self.node.tend(&self.timeline(), &[FILE.to_owned()], &self.at(self.end), nothing).unwrap();
     }
 
     /// In a quorum of epoch 1, and counting.
