@@ -102,15 +102,19 @@ impl Acknowledgements {
         &mut self,
         files: &[String],
         durable: Option<&Position>,
+        forks: Option<&ForkWatch>,
         monitor: &SourceMonitor,
     ) -> Result<(), SessionError> {
+        let withholds = self.are_withheld() || forks.is_some_and(ForkWatch::withholds);
         match &mut self.downstream {
-            Some(downstream) => downstream.tend(files, durable, monitor).map_err(|ends| match ends {
-                NodeEnds::Counts(epoch) => {
-                    SessionError::Epoch(format!("this node counts in epoch {epoch} of the quorum"))
-                }
-                NodeEnds::Unwritten(error) => SessionError::Quorum(error.to_string()),
-            }),
+            Some(downstream) => {
+                downstream.tend(files, durable, withholds, monitor).map_err(|ends| match ends {
+                    NodeEnds::Counts(epoch) => {
+                        SessionError::Epoch(format!("this node counts in epoch {epoch} of the quorum"))
+                    }
+                    NodeEnds::Unwritten(error) => SessionError::Quorum(error.to_string()),
+                })
+            }
             None => Ok(()),
         }
     }

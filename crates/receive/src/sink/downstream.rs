@@ -77,6 +77,8 @@ pub(crate) struct Downstream {
     mark: Option<(Position, Instant)>,
     /// Files of the timeline when the node was told of one last.
     files: usize,
+    /// The node was not told yet that nothing is withheld from the source.
+    may_withhold: bool,
 }
 
 /// What may be acknowledged of what is safe here. `files` are the log's, in order. `None` while nothing may.
@@ -109,7 +111,15 @@ pub(crate) fn safe(
 impl Downstream {
     /// For a session that writes `timeline`.
     pub(crate) fn new(demand: ReplicaDemand, published: Arc<Published>, timeline: &Path) -> Downstream {
-        Downstream { demand, published, timeline: timeline.to_owned(), is_told: false, mark: None, files: 0 }
+        Downstream {
+            demand,
+            published,
+            timeline: timeline.to_owned(),
+            is_told: false,
+            mark: None,
+            files: 0,
+            may_withhold: true,
+        }
     }
 
     /// Whether this node of a quorum may acknowledge: it counts, and so in an epoch whose source this session receives from.
@@ -119,7 +129,8 @@ impl Downstream {
         node.epoch() > 0
     }
 
-    /// Where the copy of a node of a quorum has come to: it may count from now on.
+    /// Where the copy of a node of a quorum has come to: it may count from now on. `withholds`: the source lacks, or may lack, what
+    /// the copy holds. A session without semi-sync learns the end of that here only.
     ///
     /// # Errors
     /// When the session is to end.
@@ -127,6 +138,7 @@ impl Downstream {
         &mut self,
         files: &[String],
         durable: Option<&Position>,
+        withholds: bool,
         monitor: &SourceMonitor,
     ) -> Result<(), NodeEnds> {
         let Some((Quorum { node, counted }, durable)) = self.demand.quorum.as_ref().zip(durable) else {
@@ -136,6 +148,10 @@ impl Downstream {
         if self.files != files.len() && self.published.live().as_ref().is_some_and(is_live) {
             self.files = files.len();
             node.file_begins();
+        }
+        if self.may_withhold && !withholds {
+            node.released().map_err(NodeEnds::Unwritten)?;
+            self.may_withhold = false;
         }
         let held = || (*monitor.gtids().durable).clone();
         node.tend(&self.timeline, files, durable, held).map_err(NodeEnds::Unwritten)?;
@@ -245,5 +261,57 @@ impl Downstream {
             "{} receivers have caught up: acknowledgements wait for them again (ack_after_replicas)",
             self.demand.wanted
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use binlog::storage::posix::PosixStorage;
+    use codec::ServerKind;
+    use codec::gtid::{GtidState, Uuid};
+    use quorum::{Accepted, Ballot, Kind, Request};
+
+    const SOURCE: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429562";
+
+    /// The watch may see between two looks of the session that nothing is lacking, and the session has no semi-sync to withhold.
+    #[test]
+    fn a_node_counts_once_nothing_is_withheld_whoever_saw_that() {
+        let dir = tempfile::tempdir().unwrap();
+        let timeline = dir.path().join("0001");
+        std::fs::create_dir(&timeline).unwrap();
+        let published = Arc::<Published>::default();
+        let others = vec!["two".to_owned(), "three".to_owned()];
+        let (storage, folder) = (Arc::new(PosixStorage), dir.path().to_owned());
+        let node = Arc::new(Node::new(storage, folder, published.clone(), others, Box::new(drop)));
+        node.open(Uuid::from_bytes([1; 16])).unwrap();
+        let ballot = Ballot::above(0, [1; 16]);
+        let place = quorum::Place { file: "b.000001".to_owned(), identity: 0, offset: 4 };
+        let history = GtidState::empty(ServerKind::MySql);
+        let accepted = Accepted { ballot, founded: ballot, source: SOURCE.to_owned(), history, place };
+        let empty = || GtidState::empty(ServerKind::MySql);
+        for request in [
+            Request::Promise(ballot, Kind::Founding),
+            Request::Record(accepted.clone()),
+            Request::Accept(accepted.clone()),
+        ] {
+            node.answer(&request, empty).unwrap();
+        }
+        node.attached(&timeline, SOURCE, true).unwrap();
+
+        let demand = ReplicaDemand {
+            wanted: 1,
+            timeout: Duration::from_secs(1),
+            action: AckTimeoutAction::Wait,
+            alone: Arc::default(),
+            quorum: Some(Quorum { node: node.clone(), counted: false }),
+        };
+        let mut downstream = Downstream::new(demand, published, &timeline);
+        let (files, end) = (["b.000001".to_owned()], Position::new("b.000001", 120));
+        let monitor = SourceMonitor::new("one");
+        assert!(downstream.tend(&files, Some(&end), true, &monitor).is_ok());
+        assert_eq!(node.epoch(), 0, "the source may lack something");
+        let ends = downstream.tend(&files, Some(&end), false, &monitor);
+        assert!(matches!(ends, Err(NodeEnds::Counts(1))), "a session with semi-sync is begun");
     }
 }

@@ -205,7 +205,8 @@ impl<'a> Sink<'a> {
         }
         let durable = self.timeline.log.durable();
         let durable = durable.as_ref().map(|durable| durable.position());
-        self.acknowledgements.tend_node(self.timeline.log.files(), durable, self.monitor)?;
+        let forks = self.options.forks().map(Arc::as_ref);
+        self.acknowledgements.tend_node(self.timeline.log.files(), durable, forks, self.monitor)?;
         loop {
             let safe = self.safe_here();
             let reached = safe.as_ref().map(|safe| safe.position().clone());
@@ -345,9 +346,6 @@ impl<'a> Sink<'a> {
             self.begin(true);
             if !self.acknowledgements.are_withheld() {
                 self.monitor.set_state(SourceState::Receiving);
-                if let Some(quorum) = options.replicas().and_then(|replicas| replicas.quorum.as_ref()) {
-                    quorum.node.released().map_err(|error| SessionError::Quorum(error.to_string()))?;
-                }
             }
         } else {
             self.acknowledgements.compare(forks, &mut self.gtids);
