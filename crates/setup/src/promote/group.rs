@@ -3,7 +3,7 @@
 use super::no_promotion::NoPromotion;
 use codec::gtid::{GtidState, Uuid};
 use config::HostPort;
-use quorum::{Accepted, Promise, Reply, Request, majority};
+use quorum::{Accepted, Agreed, Ballot, Kind, Promise, Promotion, Reply, Request, majority};
 use receive::Upstream;
 use receive::nodes::ask::{ask_all, ballot_above};
 use std::collections::BTreeMap;
@@ -39,6 +39,20 @@ impl Group {
     /// How many are a majority.
     pub fn majority(&self) -> usize {
         majority(self.nodes())
+    }
+
+    /// The nodes of these addresses, in the order in which a server at `host` should try them: the name of a machine for itself means
+    /// nothing to another.
+    pub(super) fn reached_from<'a>(
+        &self,
+        host: &str,
+        addresses: impl Iterator<Item = &'a String>,
+    ) -> Vec<HostPort> {
+        let of =
+            |address: &String| self.addresses.iter().find(|known| known.to_string() == *address).cloned();
+        let mut nodes: Vec<HostPort> = addresses.filter_map(of).collect();
+        nodes.sort_by_key(|node| is_loopback(&node.host) && !is_loopback(host));
+        nodes
     }
 
     pub(super) fn ballot_above(&self, epoch: u64) -> quorum::Ballot {
@@ -85,6 +99,10 @@ impl Group {
     }
 }
 
+fn is_loopback(host: &str) -> bool {
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
 impl Answers {
     /// What the nodes say that do not do it.
     pub(super) fn why(&self) -> String {
@@ -116,6 +134,18 @@ impl Answers {
         self.replies.iter().filter(has).count() >= needed
     }
 
+    /// What they would agree on as they are now.
+    pub(super) fn agreed(&self, nodes: usize) -> Result<Agreed, NoPromotion> {
+        let mut expected = Promotion::new(Ballot::above(self.promised(), [0; 16]), Kind::Ordinary, nodes);
+        for (_, reply) in &self.replies {
+            if let Some((promise, _)) = &reply.promise {
+                expected.promised(reply.node, promise.clone());
+            }
+        }
+        let why = "too few of them belong to one founding of the quorum";
+        expected.agreed()?.ok_or_else(|| NoPromotion::OtherLogs(why.to_owned()))
+    }
+
     /// All that any of them holds.
     pub(super) fn all_held(&self) -> GtidState {
         let mut held = self.held().map(|promise| &promise.held.gtids);
@@ -132,7 +162,7 @@ impl Answers {
 mod tests {
     use super::*;
     use codec::ServerKind;
-    use quorum::{Ballot, Held, Place};
+    use quorum::{Held, Place};
 
     fn accepted(epoch: u64, source: &str) -> Accepted {
         let ballot = |epoch| Ballot::above(epoch - 1, [1; 16]);

@@ -3,7 +3,7 @@
 //! ```text
 //! look ──► fence: a majority promises an epoch, and acknowledges nothing of an older one
 //!            ──► agree: what the most advanced of them holds is the history
-//!                  ──► feed: the successor has it, by its own replication
+//!                  ──► feed: the successor has it, by its own replication, or from a node
 //!                        ──► accept: a majority records the successor as the source of the epoch
 //!                              ──► open: semi-sync on, then it is made writable
 //! ```
@@ -15,9 +15,11 @@
 //! |---|---|
 //! | `group.rs` | [`Group`]: the nodes, and what is asked of them |
 //! | `successor.rs` | [`Successor`]: the server that is to be the source |
+//! | `feed.rs` | who brings the successor what it lacks |
 //! | `steps.rs` | [`Promote`]: look, then the steps |
 //! | `no_promotion.rs` | [`NoPromotion`]: why there is none, or none yet |
 
+mod feed;
 mod group;
 mod no_promotion;
 mod steps;

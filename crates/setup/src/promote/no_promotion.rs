@@ -29,15 +29,29 @@ pub enum NoPromotion {
     Twice(String, String),
     /// It lacks what the nodes hold, and its replication does not bring it.
     #[error(
-        "{host} lacks transactions that the nodes hold, and its replication does not bring them: {lacks}. {rescue}"
+        "{host} lacks transactions that the nodes hold, and does not get them by replication, because {why}: {lacks}. {rescue} hands them over; then \
+         the same promote again"
     )]
     Lacks {
         /// The successor.
         host: String,
         /// What.
         lacks: String,
+        /// Why replication does not bring it.
+        why: String,
         /// The command that hands them over.
         rescue: String,
+    },
+    /// Another promotion has ended meanwhile.
+    #[error(
+        "another promotion has ended meanwhile: {source_uuid} is the source of epoch {epoch}. This one has changed nothing; run it again if that is \
+         not what you want"
+    )]
+    Overtaken {
+        /// The source that it has made.
+        source_uuid: String,
+        /// Of which epoch.
+        epoch: u64,
     },
     /// Another promoter came later.
     #[error(
@@ -84,7 +98,7 @@ pub enum NoPromotion {
         host: String,
         /// How long it was waited.
         wait: Duration,
-        /// What it lacks.
+        /// What it lacks, and what was in the way of each node that it should have read from.
         lacks: String,
         /// The epoch that was promised.
         epoch: u64,

@@ -1,11 +1,12 @@
 //! The steps of a promotion.
 
+use super::feed::Feed;
 use super::group::{Answers, Group};
 use super::no_promotion::NoPromotion;
 use super::successor::Successor;
 use codec::gtid::{GtidState, Uuid};
 use config::HostPort;
-use quorum::{Accepted, Agreed, Ballot, Kind, Place, Promotion, Request as Asked};
+use quorum::{Accepted, Agreed, Ballot, Kind, Place, Promise, Promotion, Reply, Request as Asked};
 use source::identify::SourceIdentity;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -39,8 +40,12 @@ pub struct Promote {
     pub present: Option<u64>,
     /// The source before.
     pub before: String,
+    /// What that one was accepted with.
+    of: Ballot,
     /// What the successor lacks now of what the nodes hold.
     pub lacks: GtidState,
+    /// Its replication is on, and is to be on again where this comes to nothing.
+    replicates: bool,
     /// Of the source before, in milliseconds.
     timeout: Option<String>,
 }
@@ -63,6 +68,8 @@ struct Fenced {
     promotion: Promotion,
     agreed: Agreed,
     founded: Ballot,
+    /// Nodes that hold all of it; the best to read from first.
+    holders: Vec<HostPort>,
 }
 
 impl Promote {
@@ -90,7 +97,9 @@ impl Promote {
         let mut promote = Promote {
             present: is_present.then_some(accepted.ballot.epoch),
             before: accepted.source.clone(),
+            of: accepted.ballot,
             lacks: GtidState::empty(accepted.history.kind()),
+            replicates: false,
             timeout: timeout.filter(|_| !is_source),
             group,
             request,
@@ -103,26 +112,28 @@ impl Promote {
         Ok(promote)
     }
 
-    /// Whether the successor has nothing of its own, and has, or will have, what the nodes hold.
+    /// Whether the successor has nothing of its own, and has, or can get, what the nodes hold. A source that is alive is always a
+    /// little ahead.
     fn look_at_gtids(&mut self, is_source: bool) -> Result<(), NoPromotion> {
-        let held = self.answers.all_held();
-        self.refuse_own(&held, is_source)?;
-        let until = self.group.upstream.clock.now() + self.request.wait;
-        loop {
-            self.lacks = self.successor.lacks(&held)?;
-            // A source that is alive is always a little ahead.
-            if self.lacks.is_empty() || self.successor.replicates()? {
-                return Ok(());
-            }
-            let applies = !self.successor.channels()?.is_empty();
-            if !applies || self.group.upstream.clock.now() >= until {
-                return Err(NoPromotion::Lacks {
-                    host: self.successor.host.clone(),
-                    lacks: self.lacks.to_line(),
-                    rescue: self.request.rescue.clone(),
-                });
-            }
-            self.group.upstream.clock.sleep(FEED_LOOK);
+        self.refuse_own(&self.answers.all_held(), is_source)?;
+        let expected = self.answers.agreed(self.group.nodes())?;
+        self.lacks = self.successor.lacks(&expected.held.gtids)?;
+        self.replicates = self.successor.replicates()?;
+        if let Some(why) = self.successor.waits_for_acknowledgements()?.filter(|_| !is_source) {
+            return Err(NoPromotion::Unfit(self.successor.host.clone(), why));
+        }
+        match self.successor.takes_nothing(&self.before)?.filter(|_| !self.lacks.is_empty()) {
+            None => Ok(()),
+            Some(why) => Err(self.not_brought(why)),
+        }
+    }
+
+    fn not_brought(&self, why: String) -> NoPromotion {
+        NoPromotion::Lacks {
+            host: self.successor.host.clone(),
+            lacks: self.lacks.to_line(),
+            why,
+            rescue: self.request.rescue.clone(),
         }
     }
 
@@ -162,6 +173,8 @@ impl Promote {
     /// # Errors
     /// Why it has not ended; the next one goes on from there.
     pub fn carry_out(&mut self, hear: &mut dyn FnMut(&str)) -> Result<Done, NoPromotion> {
+        self.successor.lock()?;
+        self.look_again()?;
         let mut done = Done {
             epoch: self.present.unwrap_or(0),
             accepted: Vec::new(),
@@ -169,6 +182,7 @@ impl Promote {
             opened: Vec::new(),
         };
         if self.present.is_none() {
+            self.feed_before(hear)?;
             let fenced = self.fence()?;
             let epoch = fenced.promotion.ballot().epoch;
             hear(&format!(
@@ -177,11 +191,12 @@ impl Promote {
                 self.group.nodes()
             ));
             hear(&format!("agreed: the history is what node {} holds", fenced.agreed.node));
-            self.feed(&fenced)?;
-            hear(&format!("fed: {} has all of it", self.successor.host));
-            let answers = self.accept(fenced).inspect_err(|_| {
-                // It stays a replica; where that is not possible, the error before says more.
-                let _ = self.successor.start_replication();
+            let accepted = self.feed_rest(&fenced, hear).and_then(|()| {
+                hear(&format!("fed: {} has all of it", self.successor.host));
+                self.accept(fenced)
+            });
+            let answers = accepted.inspect_err(|_| {
+                self.stays_a_replica();
             })?;
             hear(&format!(
                 "accepted: {} nodes have recorded it as the source of epoch {epoch}",
@@ -214,7 +229,8 @@ impl Promote {
         };
         compare_ends(&agreed, &ends).map_err(NoPromotion::OtherLogs)?;
         let founded = agreed.founded.unwrap_or(ballot);
-        Ok(Fenced { promotion, agreed, founded })
+        let holders = self.holders(&answers, &agreed.held.gtids);
+        Ok(Fenced { promotion, agreed, founded, holders })
     }
 
     fn not_outbid(&self, ballot: Ballot) -> Result<(), NoPromotion> {
@@ -231,26 +247,92 @@ impl Promote {
         again.replies.len() >= self.group.majority()
     }
 
-    /// Waits until the successor has what was agreed on.
-    fn feed(&mut self, fenced: &Fenced) -> Result<(), NoPromotion> {
-        let until = self.group.upstream.clock.now() + self.request.wait;
-        loop {
-            let lacks = self.successor.lacks(&fenced.agreed.held.gtids)?;
-            if lacks.is_empty() {
-                return Ok(());
+    /// Another promotion may have ended since, while a person was asked or the server was locked.
+    fn look_again(&mut self) -> Result<(), NoPromotion> {
+        self.answers = self.group.look()?;
+        match self.answers.accepted().filter(|accepted| accepted.ballot != self.of) {
+            Some(Accepted { source, ballot, .. }) => {
+                Err(NoPromotion::Overtaken { source_uuid: source.clone(), epoch: ballot.epoch })
             }
-            if self.group.upstream.clock.now() >= until {
-                return Err(self.not_fed(fenced, &lacks));
-            }
-            self.group.upstream.clock.sleep(FEED_LOOK);
+            None => Ok(()),
         }
     }
 
-    fn not_fed(&self, fenced: &Fenced, lacks: &GtidState) -> NoPromotion {
+    /// Before the fence, while the old source is acknowledged still: the successor has what the nodes held when they were looked at. What
+    /// does not come is refused with nothing changed, and behind the fence only a little is left.
+    fn feed_before(&mut self, hear: &mut dyn FnMut(&str)) -> Result<(), NoPromotion> {
+        let expected = self.answers.agreed(self.group.nodes())?;
+        let is_source = self.before == self.successor.identity.uuid;
+        if is_source {
+            return Ok(());
+        }
+        self.successor.applies_at_once()?;
+        let holders = self.holders(&self.answers, &expected.held.gtids);
+        let fed = self.feed(&expected.held.gtids, holders, hear).and_then(|left| match left {
+            None => Ok(()),
+            Some((lacks, problems)) => {
+                self.lacks = lacks;
+                Err(self.not_brought(format!("they did not come within {:?}{problems}", self.request.wait)))
+            }
+        });
+        fed.inspect_err(|_| self.stays_a_replica())
+    }
+
+    /// Where it comes to nothing; where that is not possible, the error before says more.
+    fn stays_a_replica(&mut self) {
+        let _ = self.successor.end_feed();
+        if self.replicates {
+            let _ = self.successor.start_replication();
+        }
+    }
+
+    /// Nodes that hold all of it; the best to read from first.
+    fn holders(&self, answers: &Answers, gtids: &GtidState) -> Vec<HostPort> {
+        let holds = |promise: &Promise| promise.held.gtids.contains_state(gtids);
+        let has = |reply: &Reply| reply.promise.as_ref().is_some_and(|(promise, _)| holds(promise));
+        let holders = answers.replies.iter().filter(|(_, reply)| has(reply)).map(|(address, _)| address);
+        self.group.reached_from(&self.request.to.host, holders)
+    }
+
+    /// Waits until the successor has this, and has it read from a node where its own replication does not bring that. Returns what it lacks
+    /// in the end, and what was in the way.
+    fn feed(
+        &mut self,
+        wanted: &GtidState,
+        holders: Vec<HostPort>,
+        hear: &mut dyn FnMut(&str),
+    ) -> Result<Option<(GtidState, String)>, NoPromotion> {
+        let clock = self.group.upstream.clock.clone();
+        let until = clock.now() + self.request.wait;
+        let mut feed = Feed::by(&self.group.upstream, holders);
+        loop {
+            let lacks = self.successor.lacks(wanted)?;
+            if lacks.is_empty() {
+                self.successor.end_feed().map_err(|error| self.successor.failed(error))?;
+                return Ok(None);
+            }
+            if clock.now() >= until {
+                return Ok(Some((lacks, feed.problems())));
+            }
+            if let Some(node) = feed.look(&mut self.successor)? {
+                hear(&format!("feeding: its own replication does not bring it; it reads from {node}"));
+            }
+            clock.sleep(FEED_LOOK);
+        }
+    }
+
+    fn feed_rest(&mut self, fenced: &Fenced, hear: &mut dyn FnMut(&str)) -> Result<(), NoPromotion> {
+        match self.feed(&fenced.agreed.held.gtids, fenced.holders.clone(), hear)? {
+            None => Ok(()),
+            Some((lacks, problems)) => Err(self.not_fed(fenced, &(lacks.to_line() + &problems))),
+        }
+    }
+
+    fn not_fed(&self, fenced: &Fenced, lacks: &str) -> NoPromotion {
         NoPromotion::NotFed {
             host: self.successor.host.clone(),
             wait: self.request.wait,
-            lacks: lacks.to_line(),
+            lacks: lacks.to_owned(),
             epoch: fenced.promotion.ballot().epoch,
             rescue: self.request.rescue.clone(),
         }
@@ -262,11 +344,11 @@ impl Promote {
         self.successor.stop_replication()?;
         let lacks = self.successor.lacks(&fenced.agreed.held.gtids)?;
         if !lacks.is_empty() {
-            return Err(self.not_fed(&fenced, &lacks));
+            return Err(self.not_fed(&fenced, &lacks.to_line()));
         }
         self.refuse_own(&self.answers.all_held(), is_source)?;
         let (file, offset) = self.successor.end_of_log()?;
-        let Fenced { mut promotion, agreed, founded } = fenced;
+        let Fenced { mut promotion, agreed, founded, holders: _ } = fenced;
         let ballot = promotion.ballot();
         let accepted = Accepted {
             ballot,

@@ -14,6 +14,12 @@ use wire::{ConnectOptions, Connection, ResultSet, WireError};
 /// Longest time for one statement: to stop replication waits for what is being applied.
 const STATEMENT_MAX: Duration = Duration::from_secs(60);
 
+/// Longest time for another promotion to end its work there, in seconds; what was killed has one statement to end at most.
+const LOCK_MAX: u32 = 10;
+
+/// A session from which nothing comes any more, its machine being gone perhaps, ends after so many seconds, and its lock with it.
+const ORPHAN_MAX: u32 = 30;
+
 /// The server that is to be the source.
 pub struct Successor {
     connection: Connection,
@@ -28,9 +34,13 @@ pub struct Successor {
 /// One channel of its replication.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Channel {
-    name: String,
-    receives: bool,
-    applies: bool,
+    pub(super) name: String,
+    pub(super) receives: bool,
+    pub(super) applies: bool,
+    /// It has applied all that was received.
+    pub(super) is_idle: bool,
+    /// Why it does not receive, or does not apply.
+    pub(super) error: Option<String>,
 }
 
 impl Successor {
@@ -39,9 +49,28 @@ impl Successor {
         let failed = |error: WireError| NoPromotion::Successor(host.to_owned(), error.to_string());
         let mut connection = Connection::connect(options).map_err(failed)?;
         connection.set_timeout(STATEMENT_MAX);
+        // Texts are quoted for this mode.
+        connection.query("SET SESSION sql_mode = ''").map_err(failed)?;
         let identity = SourceIdentity::ask(&mut connection).map_err(failed)?;
         let facts = Facts::collect(&mut connection, false).map_err(failed)?;
         Ok(Successor { connection, host: host.to_owned(), identity, facts })
+    }
+
+    /// One promotion at a time changes the server. The lock is the session's: it goes with a promoter that is killed, once the statement
+    /// has ended that it was killed in.
+    pub(super) fn lock(&mut self) -> Result<(), NoPromotion> {
+        self.query(&format!("SET SESSION wait_timeout = {ORPHAN_MAX}"))?;
+        let asked = format!(
+            "SELECT GET_LOCK('binlogd_promote', {LOCK_MAX}) AS is_mine, IS_USED_LOCK('binlogd_promote') AS owner"
+        );
+        let answer = self.query(&asked)?;
+        if answer.get(0, "is_mine") == Some("1") {
+            return Ok(());
+        }
+        let by = answer.get(0, "owner").unwrap_or("unknown").to_owned();
+        Err(self.failed(format!(
+            "another promotion works on it, by its connection {by}, and has not ended within {LOCK_MAX} s. Run it again"
+        )))
     }
 
     /// Why it cannot be the source as it is, whatever it holds.
@@ -113,13 +142,69 @@ impl Successor {
                 name: text(row, ["Channel_Name", "Connection_name"]).to_owned(),
                 receives: text(row, ["Replica_IO_Running", "Slave_IO_Running"]) == "Yes",
                 applies: text(row, ["Replica_SQL_Running", "Slave_SQL_Running"]) == "Yes",
+                is_idle: text(row, ["Replica_SQL_Running_State", "Slave_SQL_Running_State"])
+                    .contains("has read all relay log"),
+                error: ["Last_SQL_Error", "Last_IO_Error"]
+                    .into_iter()
+                    .filter_map(|name| rows.get(row, name))
+                    .find(|error| !error.is_empty())
+                    .map(str::to_owned),
             })
             .collect())
     }
 
-    /// Whether its replication goes on.
+    /// Why nothing can bring it what it lacks: its applier stands at an error, or `source` is the server itself, for a replica refuses
+    /// what bears its own UUID.
+    pub(super) fn takes_nothing(&mut self, source: &str) -> Result<Option<String>, NoPromotion> {
+        if self.identity.uuid == source {
+            return Ok(Some("it cannot be a replica of its own log".to_owned()));
+        }
+        let at_error =
+            self.channels()?.into_iter().find(|channel| !channel.applies && channel.error.is_some());
+        Ok(at_error
+            .and_then(|channel| channel.error)
+            .map(|error| format!("its replication stands at an error, {error}")))
+    }
+
+    /// Whether a channel is on, so that it is to be on again where a promotion came to nothing.
     pub(super) fn replicates(&mut self) -> Result<bool, NoPromotion> {
-        Ok(self.channels()?.iter().any(|channel| channel.receives && channel.applies))
+        Ok(self.channels()?.iter().any(|channel| channel.applies))
+    }
+
+    /// How many of its sessions wait for an acknowledgement; `None` while a commit there waits for none, because semi-sync is off.
+    fn waiting(&mut self) -> Result<Option<u64>, NoPromotion> {
+        let rows = self.query(
+            "SHOW GLOBAL STATUS WHERE Variable_name IN ('Rpl_semi_sync_source_status', 'Rpl_semi_sync_master_status', \
+             'Rpl_semi_sync_source_wait_sessions', 'Rpl_semi_sync_master_wait_sessions')",
+        )?;
+        let values = rows.variables().map_err(|error| self.failed(error))?;
+        let of =
+            |end: &str| values.iter().find(|(name, _)| name.ends_with(end)).map(|(_, value)| value.as_str());
+        Ok(of("_status").filter(|value| *value == "ON").and_then(|_| of("_wait_sessions")?.parse().ok()))
+    }
+
+    /// Why it may not be fed: with semi-sync on, what replication applies waits for acknowledgements like any commit. To switch it off is
+    /// not for a promotion while clients wait there, for they would be told that their commits are safe.
+    pub(super) fn waits_for_acknowledgements(&mut self) -> Result<Option<String>, NoPromotion> {
+        Ok(self.waiting()?.filter(|waiting| *waiting > 0).map(|waiting| {
+            format!(
+                "{waiting} of its sessions wait for an acknowledgement of semi-sync, and if it was the source of before, of clients whose \
+                 transactions nobody was to be told of: what it is fed would wait as well. Make it a replica first"
+            )
+        }))
+    }
+
+    /// Replication applies there without waiting for anybody: semi-sync is off until it is opened.
+    pub(super) fn applies_at_once(&mut self) -> Result<(), NoPromotion> {
+        if self.waiting()?.is_none() {
+            return Ok(());
+        }
+        self.query(self.read_only())?;
+        if let Some(why) = self.waits_for_acknowledgements()? {
+            return Err(NoPromotion::Unfit(self.host.clone(), why));
+        }
+        let switch = switch_name(&self.facts);
+        self.query(&format!("SET GLOBAL {switch} = OFF")).map(drop)
     }
 
     /// A replica takes no changes any more, from clients and from its source. What it was doing is done first.
@@ -127,14 +212,16 @@ impl Successor {
         if self.channels()?.is_empty() {
             return Ok(());
         }
-        let stop =
-            if self.is_mariadb() { "STOP ALL SLAVES" } else { self.word("STOP REPLICA", "STOP SLAVE") };
-        let read_only = match self.is_mariadb() {
-            true => "SET GLOBAL read_only = ON",
-            false => "SET GLOBAL super_read_only = ON",
-        };
-        self.query(read_only)?;
-        self.query(stop).map(drop)
+        self.query(self.read_only())?;
+        self.query(self.stop_all()).map(drop)
+    }
+
+    fn read_only(&self) -> &'static str {
+        if self.is_mariadb() { "SET GLOBAL read_only = ON" } else { "SET GLOBAL super_read_only = ON" }
+    }
+
+    pub(super) fn stop_all(&self) -> &'static str {
+        if self.is_mariadb() { "STOP ALL SLAVES" } else { self.word("STOP REPLICA", "STOP SLAVE") }
     }
 
     /// After a promotion that came to nothing.
@@ -218,7 +305,7 @@ impl Successor {
         !self.is_mariadb() && self.facts.is_from(8, 0, 23)
     }
 
-    fn word(&self, new: &'static str, old: &'static str) -> &'static str {
+    pub(super) fn word(&self, new: &'static str, old: &'static str) -> &'static str {
         if self.has_new_words() { new } else { old }
     }
 
@@ -227,7 +314,7 @@ impl Successor {
         rows.map_err(|error| NoPromotion::Successor(self.host.clone(), format!("{statement}: {error}")))
     }
 
-    fn failed(&self, error: impl ToString) -> NoPromotion {
+    pub(super) fn failed(&self, error: impl ToString) -> NoPromotion {
         NoPromotion::Successor(self.host.clone(), error.to_string())
     }
 }

@@ -8,7 +8,7 @@ use wire::{Secret, TlsMode};
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Run it at any node. A majority of the nodes promises a new epoch, and from then on the old source gets no acknowledgement, \
-wherever it is. What they hold is agreed on; the server must have all of it, by its own replication or by binlogd rescue; a majority \
+wherever it is. What they hold is agreed on; the server gets all of it, by its own replication, or from a node where that does not bring it; a majority \
 records it as the source; then it forgets its own source, waits for acknowledgements, and can be written to. Whoever is interrupted runs \
 the same again, at this node or another one. Before anything is changed it is said what stands against it.
 

@@ -32,7 +32,7 @@ impl Report<'_> {
                 );
                 if !promote.lacks.is_empty() {
                     outln!(
-                        "it lacks {} as yet, and its replication goes on: it must have all of it once the old source is fenced",
+                        "it lacks {} as yet: its own replication brings that, or it reads from a node",
                         promote.lacks.to_line()
                     );
                 }
