@@ -136,7 +136,7 @@ impl Scene {
 fn a_source_that_lives(name: &str) {
     let scene = Scene::start(name);
     let said = scene.promotes(1, &["--dry-run"]);
-    assert!(said.contains("3 of 3 can promise") && said.contains("fence, agree, feed, accept"), "{said}");
+    assert!(said.contains("3 of 3 can promise") && said.contains("feed, fence, agree, accept"), "{said}");
     let present = scene.promote(0, &scene.old, &["--yes"]);
     assert!(
         present.status.success() && text(&present.stdout).contains("is the source already"),

@@ -1,9 +1,10 @@
 //! Another source for a quorum: fence, agree, feed, accept, open. The rules are `quorum`'s; here they are carried out.
 //!
 //! ```text
-//! look ──► fence: a majority promises an epoch, and acknowledges nothing of an older one
+//! look ──► feed: the successor has what the nodes hold
+//!      ──► fence: a majority promises an epoch, and acknowledges nothing of an older one
 //!            ──► agree: what the most advanced of them holds is the history
-//!                  ──► feed: the successor has it, by its own replication, or from a node
+//!                  ──► feed the rest: by its own replication, or from a node
 //!                        ──► accept: a majority records the successor as the source of the epoch
 //!                              ──► open: semi-sync on, then it is made writable
 //! ```

@@ -36,7 +36,7 @@ impl Report<'_> {
                         promote.lacks.to_line()
                     );
                 }
-                outln!("to be done: fence, agree, feed, accept; then on {host}:");
+                outln!("to be done: feed, fence, agree, accept; then on {host}:");
             }
         }
         for statement in left {
