@@ -4,14 +4,14 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-restore fetch test test-quick test-clients test-page test-alerts check manifests bench-ack bench-archive bench-catchup bench-find bench-serve bench-many bench-restore back-again lab fuzz kill-loop switch-overs node-away mysql-tests sim sim-archive sim-quorum soak dist dist-twice container test-packages packages-check clean-servers docs reference lines times
+.PHONY: help demo demo-restore fetch test test-quick test-clients test-page test-alerts check manifests bench-ack bench-archive bench-catchup bench-find bench-serve bench-many bench-restore back-again lab fuzz kill-loop switch-overs chaos node-away mysql-tests sim sim-archive sim-quorum soak dist dist-twice container test-packages packages-check clean-servers docs reference lines times
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
 	@echo "  make demo DEMO_SERVER=mariadb · make fuzz FUZZ_SECONDS=600 · make kill-loop ROUNDS=100 · scripts/demo --help"
 	@echo "  make mysql-tests MYSQL_TESTS_MINUTES=600"
-	@echo "  make soak MINUTES=30 · make sim STEPS=10000000 · make sim SEED=7 · make sim-archive SEEDS=1000000 · make sim-quorum SEEDS=1000000"
+	@echo "  make soak MINUTES=30 · make chaos ROUNDS=200 · make chaos SEED=7 · make sim STEPS=10000000 · make sim SEED=7 · make sim-archive SEEDS=1000000 · make sim-quorum SEEDS=1000000"
 	@echo "  make lab LAB_PROFILE=quick · make lab LAB_STUDIES=virtual-replica LAB_OPTIONS='--set threads=2,16'"
 	@echo "  make lab LAB_PROFILE=quick LAB_STUDIES=virtual-replica LAB_OPTIONS='--set yardsticks=bare,go-mysqlbinlog'"
 
@@ -131,6 +131,11 @@ kill-loop: ## kill binlogd, and a MariaDB that then cuts its own log, under load
 switch-overs: ## planned switch-overs under load, ROUNDS (20) in each scene: two hosts, three, peers, a chain
 	@scripts/servers fetch all
 	BINLOGD_SWITCH_ROUNDS=$(ROUNDS) cargo test --workspace --locked --test servers_timelines --test servers_serve -- switch_over --nocapture
+
+chaos: ## a quorum, its servers and who promotes: ROUNDS (20) rounds of what goes wrong, on each server; or one SEED again
+	@scripts/servers fetch mysql-9.7 mariadb-11.8
+	BINLOGD_CHAOS_ROUNDS=$(ROUNDS) $(if $(SEED),BINLOGD_TEST_SEED=$(SEED)) \
+		cargo test --workspace --locked --test servers_timelines chaos:: -- --nocapture --test-threads=1
 
 COMMITS ?= 1000
 node-away: ## measure commits while one node of three is stopped, killed, hung, slow or cut off: COMMITS (1000) in each case

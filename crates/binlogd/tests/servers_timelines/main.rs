@@ -4,6 +4,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod chaos;
 mod failover;
 mod forks;
 mod mariadb_recovery;
