@@ -183,9 +183,12 @@ impl Downstream {
     pub(crate) fn does_not_come(&mut self, at: &Position, files: &[String], monitor: &SourceMonitor) -> bool {
         let ReplicaDemand { wanted, timeout, action, alone, .. } = &self.demand;
         let confirmed = self.published.confirmed_by(&self.timeline, at, files);
-        let what = format!(
-            "{confirmed} of {wanted} receivers (ack_after_replicas) have confirmed {at} within {timeout:?} (ack_timeout)"
-        );
+        let who = match self.demand.quorum {
+            Some(_) => "other nodes (quorum)",
+            None => "receivers (ack_after_replicas)",
+        };
+        let what =
+            format!("{confirmed} of {wanted} {who} have confirmed {at} within {timeout:?} (ack_timeout)");
         let source = monitor.name();
         match action {
             AckTimeoutAction::GoOn => {
@@ -206,7 +209,7 @@ impl Downstream {
                 self.is_told = true;
                 tracing::error!(
                     source,
-                    "acknowledgements are held: {what}. Commits wait on the source, until the receivers come or the source's own \
+                    "acknowledgements are held: {what}. Commits wait on the source, until they come or the source's own \
                      semi-sync timeout is over (ack_timeout_action = \"wait\")"
                 );
                 monitor.set_error(format!("acknowledgements are held: {what}"));

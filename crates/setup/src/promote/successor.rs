@@ -279,19 +279,27 @@ impl Successor {
 
     /// How the old source is made its replica.
     pub fn as_source(&self, options: &ConnectOptions) -> String {
-        let (host, port) = (&options.host, options.port);
+        let (host, port, switch) = (&options.host, options.port, switch_name(&self.facts));
         match self.is_mariadb() {
-            true => format!(
-                "SET GLOBAL read_only = ON; CHANGE MASTER TO MASTER_HOST = '{host}', MASTER_PORT = {port}, MASTER_USER = '…', \
-                 MASTER_PASSWORD = '…', MASTER_USE_GTID = slave_pos; START SLAVE;"
-            ),
+            // A server that was no replica counts what it wrote as its place by this option, of 10.10 (MDEV-19801), before by that word.
+            true => {
+                let place = match self.facts.is_from(10, 10, 0) {
+                    true => "slave_pos, MASTER_DEMOTE_TO_SLAVE = 1",
+                    false => "current_pos",
+                };
+                format!(
+                    "SET GLOBAL read_only = ON; SET GLOBAL {switch} = OFF; CHANGE MASTER TO MASTER_HOST = '{host}', MASTER_PORT = {port}, \
+                     MASTER_USER = '…', MASTER_PASSWORD = '…', MASTER_USE_GTID = {place}; START SLAVE;"
+                )
+            }
+            // Without TLS a login by caching_sha2_password needs the server's key.
             false if self.has_new_words() => format!(
-                "SET PERSIST super_read_only = ON; CHANGE REPLICATION SOURCE TO SOURCE_HOST = '{host}', SOURCE_PORT = {port}, \
-                 SOURCE_USER = '…', SOURCE_PASSWORD = '…', SOURCE_AUTO_POSITION = 1; START REPLICA;"
+                "SET PERSIST super_read_only = ON; SET PERSIST {switch} = OFF; CHANGE REPLICATION SOURCE TO SOURCE_HOST = '{host}', \
+                 SOURCE_PORT = {port}, SOURCE_USER = '…', SOURCE_PASSWORD = '…', SOURCE_AUTO_POSITION = 1, SOURCE_SSL = 1; START REPLICA;"
             ),
             false => format!(
-                "SET GLOBAL super_read_only = ON; CHANGE MASTER TO MASTER_HOST = '{host}', MASTER_PORT = {port}, MASTER_USER = '…', \
-                 MASTER_PASSWORD = '…', MASTER_AUTO_POSITION = 1; START SLAVE;"
+                "SET GLOBAL super_read_only = ON; SET GLOBAL {switch} = OFF; CHANGE MASTER TO MASTER_HOST = '{host}', MASTER_PORT = {port}, \
+                 MASTER_USER = '…', MASTER_PASSWORD = '…', MASTER_AUTO_POSITION = 1; START SLAVE;"
             ),
         }
     }
