@@ -81,7 +81,7 @@ fn way_to_cut(random: &mut Random) -> Fault {
 
 impl Event {
     /// Rounds that found something.
-    pub(super) fn found() -> [Event; 2] {
+    pub(super) fn found() -> [Event; 3] {
         let quiet = Event {
             node: 0,
             of_node: OfNode::Nothing,
@@ -98,6 +98,8 @@ impl Event {
             Event { of_node: from_others, ..quiet },
             // The node hears of the epoch when it cannot write that down, and follows when it can.
             Event { of_node: OfNode::FullDisk, of_promoter: OfPromoter::Two, ..quiet },
+            // As a replica the old source waits for no acknowledgement.
+            Event { of_source: OfSource::ReadOnly, ..quiet },
         ]
     }
 
