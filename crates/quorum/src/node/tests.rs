@@ -249,3 +249,19 @@ fn an_epoch_that_could_not_be_written_down_is_accepted_at_a_later_word() {
     scene.node.hear(0, told(None)).unwrap();
     assert_eq!((accepted(), scene.ended.load(SeqCst)), (Some(2), 1));
 }
+
+#[test]
+fn what_another_lacks_is_counted_over_files() {
+    let scene = Scene::new().counting();
+    let end = scene.place();
+    let earlier = Place { offset: end.offset - 7, ..end.clone() };
+    let of_file = |file: &str| Place { file: file.to_owned(), ..end.clone() };
+    assert_eq!(scene.node.bytes_behind(&end), Some(0));
+    assert_eq!(scene.node.bytes_behind(&earlier), Some(7));
+    assert_eq!(scene.node.bytes_behind(&of_file("b.000002")), Some(0), "it is ahead");
+    assert_eq!(scene.node.bytes_behind(&of_file("b.000000")), None, "it was purged here");
+    std::fs::write(scene.timeline().join("b.000002"), [0; 40]).unwrap();
+    scene.published.is_at(&scene.timeline(), Some(&Position::new("b.000002", 40)));
+    assert_eq!(scene.node.bytes_behind(&earlier), Some(47));
+    assert_eq!(scene.node.bytes_behind(&Place { offset: 30, ..of_file("b.000002") }), Some(10));
+}

@@ -36,6 +36,28 @@ fn a_first_copy_is_no_growth() {
 }
 
 #[test]
+fn another_epoch_is_an_event() {
+    let monitor = receiving("db1");
+    let epoch = Arc::new(AtomicU64::new(1));
+    let shown = epoch.clone();
+    monitor.is_node(move || {
+        let epoch = shown.load(Relaxed);
+        QuorumStatus { epoch, source: Some("u2".to_owned()), ..QuorumStatus::default() }
+    });
+    let now = Timestamp::UNIX_EPOCH;
+    let noted = || {
+        monitor.take_sample(Duration::ZERO, now);
+        let events = monitor.glance(now).events.into_iter().filter(|event| event.kind == "quorum");
+        events.map(|event| event.text).collect::<Vec<_>>()
+    };
+    assert_eq!(noted(), [""; 0], "that of the start is none");
+    assert_eq!(noted(), [""; 0]);
+    epoch.store(2, Relaxed);
+    assert_eq!(noted(), ["u2 is the source of epoch 2"]);
+    assert_eq!(noted().len(), 1);
+}
+
+#[test]
 fn readers_never_see_rungs_of_two_moments() {
     let monitor = SourceMonitor::new("db1");
     let done = AtomicBool::new(false);

@@ -1,4 +1,4 @@
-//! The source is lost, and one of two binlogds alone has its end.
+//! Two hosts are writable; then the source is lost, and one of two binlogds alone has its end.
 
 use std::net::{SocketAddr, TcpListener};
 
@@ -43,6 +43,11 @@ fn a_peer_alone_holds_what_the_successor_lacks() {
     insert(&source);
     // The runbook is played on the machine of the holder; the other one sounds the alarm.
     let mut stage = Stage::new(holder, &FLAGS);
+    // Somebody opens the replica beside the source.
+    successor.sql("SET GLOBAL super_read_only = OFF; SET GLOBAL read_only = OFF");
+    stage.prometheus.wait_fires("BinlogdHostsInDoubt");
+    stage.play("Two hosts take writes", &successor);
+    stage.prometheus.wait_ends("BinlogdHostsInDoubt");
     successor.sql("STOP REPLICA IO_THREAD");
     insert(&source);
     other.wait_caught_up(&source);
