@@ -93,7 +93,9 @@ impl Promote {
             return Err(NoPromotion::Unfit(host, why.to_owned()));
         }
         let is_source = accepted.source == successor.identity.uuid;
-        let is_present = is_source && answers.is_in_force(&accepted, group.majority());
+        // A node that has promised a later epoch, for a promotion that has not ended, counts again in no other than one that is later still.
+        let is_in_force = answers.is_in_force(&accepted, group.majority());
+        let is_present = is_source && is_in_force && answers.promised() == accepted.ballot.epoch;
         let mut promote = Promote {
             present: is_present.then_some(accepted.ballot.epoch),
             before: accepted.source.clone(),

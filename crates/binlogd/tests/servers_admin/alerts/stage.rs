@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use super::prometheus::Prometheus;
 use crate::common::daemon::{Daemon, url};
+use crate::common::readers::serve_port;
 use crate::common::{Server, workspace};
 
 /// Verbs that answer by their exit code how things stand: 1 is an answer.
@@ -132,6 +133,11 @@ impl Stage {
             ("mysql://root@db1:3306", url(server)),
         ] {
             text = text.replace(word, &here);
+        }
+        if text.contains("binlogd promote") {
+            // Its configuration leaves the port to the system.
+            let node = format!("binlogd promote --node 127.0.0.1:{}", serve_port(&self.daemon));
+            text = text.replace("binlogd promote", &node);
         }
         if text.contains("/etc/binlogd/binlogd.toml") {
             text =
