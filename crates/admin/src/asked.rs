@@ -22,6 +22,8 @@ pub(crate) struct Asked {
     pub(crate) live: Arc<Live>,
     /// Room for who listens to `/events`.
     pub(crate) listeners: Arc<Semaphore>,
+    /// Room for who makes this node ask others.
+    pub(crate) asking: Arc<Semaphore>,
 }
 
 /// A page as an answer.

@@ -14,6 +14,7 @@
 //! | `pages.rs`, `asked.rs` | what each path answers, and from what |
 //! | `deed/` | [`Deed`]: what can be changed, and [`Controls`], who does it; from a form to what happened |
 //! | `fields.rs` | the fields of a form |
+//! | `tools.rs` | `/v1/quorum`, `/v1/durable`: what failover tools ask |
 //! | `page/` | the web page |
 //! | `connection.rs` | `Connection`: what a request knows of the connection that it came by |
 //! | `large_answer.rs` | an answer of many megabytes, made once for all who ask at a time |
@@ -38,6 +39,7 @@ mod large_answer;
 mod metrics;
 mod page;
 mod pages;
+mod tools;
 
 pub use address::{ADDRESS_FILE, AddressFile, DATA_DIR_HEADER, DATA_DIR_UNTOLD, LEVEL_HEADER, reachable};
 pub use deed::{Controls, Deed};
@@ -363,6 +365,10 @@ mod testing {
     pub(crate) struct Nothing;
 
     impl Controls for Nothing {
+        fn ask_nodes(&self, _: &str) -> Vec<(Option<String>, Result<quorum::Reply, String>)> {
+            Vec::new()
+        }
+
         fn carry_out(&self, _: &str, _: &Deed, _: &str) -> Result<String, String> {
             Err("nothing can be done here".to_owned())
         }

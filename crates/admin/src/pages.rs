@@ -6,6 +6,7 @@ use super::asked::{Asked, html};
 use super::connection::Connection;
 use super::metrics;
 use super::page::{self, Notice, Page, View};
+use super::tools;
 use crate::deed::act;
 use crate::deed::desk::Desk;
 use crate::metrics::format::Format;
@@ -27,6 +28,8 @@ binlogd
 
 /status   everything about every source, as JSON
 /status/history/NAME  the last hour of a source, as JSON
+/v1/quorum    how the quorum of a source stands, as JSON (?source=NAME where several have one)
+/v1/durable?gtid_set=SET  which nodes of the quorum have these GTIDs on stable storage, as JSON
 /metrics  the same as numbers, for Prometheus
 /healthz  200 while every source receives, no commit waits for other replicas and no archive was put back, otherwise 503 and a line for each
 /livez    200 while no receiving thread is stuck, otherwise 503: a restart of binlogd would help
@@ -63,6 +66,8 @@ pub(crate) fn router(monitor: Arc<DaemonMonitor>, access: Arc<Access>, desk: Des
         .route("/icon.svg", asset(ICON, "image/svg+xml"))
         .route("/status", get(status))
         .route("/status/history/{name}", get(history))
+        .route("/v1/quorum", get(tools::quorum))
+        .route("/v1/durable", get(tools::durable))
         .route("/metrics", get(scrape))
         .route("/healthz", get(health))
         .route("/livez", get(live))
@@ -75,6 +80,7 @@ pub(crate) fn router(monitor: Arc<DaemonMonitor>, access: Arc<Access>, desk: Des
             live: Arc::default(),
             desk: Arc::new(desk),
             listeners: Arc::new(Semaphore::new(page::LISTENERS_MAX)),
+            asking: Arc::new(Semaphore::new(tools::ASKING_MAX)),
         })
 }
 

@@ -41,6 +41,7 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used))]
 
 mod ballot;
+pub mod kept;
 mod memory;
 mod node;
 mod promotion;

@@ -15,6 +15,7 @@
 //! | `gtids.rs` | `GtidRungs`: GTID sets, which may be large, at two of the positions |
 //! | `semi_sync/` | `SemiSyncLook` and what else is said of semi-sync; `book.rs`: whether the source waits, and what it told clients without us; `AckReplicas` |
 //! | `archive.rs` | `ArchiveStatus`: up to where the object store has the history |
+//! | `quorum/` | `QuorumStatus`: how a quorum stands; `QuorumAnswer`, `DurableAnswer`: what tools ask of a quorum |
 //! | `daemon.rs` | `DaemonMonitor`: the process and its sources |
 //! | `events.rs` | `Events`: the last events in words |
 //! | `timelines.rs` | `TimelineStatus`: the histories of a source |
@@ -70,6 +71,7 @@ pub use ladder::Ladder;
 pub use monitor::SourceMonitor;
 pub use past::{LastError, Missing, PreviousTimeline, RecordedGap, Regained, Verified, count};
 pub use peers::PeerStatus;
+pub use quorum::asked::{DurableAnswer, HolderStatus, QuorumAnswer};
 pub use quorum::{NodeStanding, NodeStatus, QuorumStatus};
 pub use semi_sync::ack_replicas::{AckReplicasStatus, Demanded};
 pub use semi_sync::{Counted, SemiSyncLook, SemiSyncStatus};

@@ -12,6 +12,7 @@ use crate::access::origin;
 use crate::asked::{Asked, html};
 use crate::connection::Connection;
 use crate::deed::Deed;
+use crate::deed::desk::on_a_thread;
 use crate::fields::Fields;
 use crate::page;
 use crate::page::Notice;
@@ -21,7 +22,6 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use jiff::Timestamp;
 use std::time::Duration;
-use tokio::sync::oneshot;
 
 /// Largest form, in bytes. Ours have a few hundred.
 const FORM_BYTES_MAX: usize = 4096;
@@ -164,19 +164,12 @@ async fn carried_out(
     deed: Deed,
     by: String,
 ) -> Result<Result<String, String>, Refused> {
-    let busy = || {
+    let (controls, source) = (asked.desk.controls.clone(), name.to_owned());
+    let told = on_a_thread(&asked.desk.room, "page-deed", move || controls.carry_out(&source, &deed, &by));
+    let told = told.ok_or_else(|| {
         let why = "too much is under way already: try again in a moment";
         Refused(StatusCode::SERVICE_UNAVAILABLE, why.to_owned())
-    };
-    let place = asked.desk.room.clone().try_acquire_owned().map_err(|_| busy())?;
-    let (tell, told) = oneshot::channel();
-    let (controls, source) = (asked.desk.controls.clone(), name.to_owned());
-    let spawned = std::thread::Builder::new().name("page-deed".to_owned()).spawn(move || {
-        // Nobody listens any more when it took long.
-        let _ = tell.send(controls.carry_out(&source, &deed, &by));
-        drop(place);
-    });
-    spawned.map_err(|_| busy())?;
+    })?;
     Ok(match tokio::time::timeout(DONE_MAX, told).await {
         Ok(Ok(happened)) => happened,
         Ok(Err(_)) => Err("it failed by an error of binlogd: see its log".to_owned()),

@@ -6,7 +6,7 @@ use crate::fields::Fields;
 use crate::page::Notice;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 
 /// Deeds under way at a time: each has a thread.
 const DEEDS_MAX: usize = 4;
@@ -48,4 +48,20 @@ impl Desk {
         }
         notices.push_back((word, notice));
     }
+}
+
+/// Begins `work` on a thread of its own, where what waits for a disk or a network keeps nobody else waiting; `None` when there is no
+/// room. Nobody need listen to its end.
+pub(crate) fn on_a_thread<T: Send + 'static>(
+    room: &Arc<Semaphore>,
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<oneshot::Receiver<T>> {
+    let place = room.clone().try_acquire_owned().ok()?;
+    let (tell, told) = oneshot::channel();
+    let run = move || {
+        let _ = tell.send(work());
+        drop(place);
+    };
+    std::thread::Builder::new().name(name.to_owned()).spawn(run).ok().map(|_| told)
 }

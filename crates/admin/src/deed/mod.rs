@@ -4,6 +4,7 @@ pub(crate) mod act;
 pub(crate) mod desk;
 
 use super::fields::Fields;
+use quorum::Reply;
 
 /// Something that an operator does to a source. None of them deletes a log file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,13 +19,17 @@ pub enum Deed {
     DropSlot(String),
 }
 
-/// What carries deeds out.
+/// What carries deeds out, and asks other nodes.
 pub trait Controls: Send + Sync {
     /// Does it, on behalf of `by`, which may take a while. Says in words what has happened, or why nothing has.
     ///
     /// # Errors
     /// When nothing has changed.
     fn carry_out(&self, source: &str, deed: &Deed, by: &str) -> Result<String, String>;
+
+    /// What each node of a source's quorum holds, by its own word now: this one first, without an address. Takes seconds where one does
+    /// not answer. Empty where the source has no quorum.
+    fn ask_nodes(&self, source: &str) -> Vec<(Option<String>, Result<Reply, String>)>;
 }
 
 impl Deed {

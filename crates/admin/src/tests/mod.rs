@@ -1,6 +1,7 @@
 //! Over HTTP: what is answered, who is let in, and what keeps nobody out.
 
 mod forms;
+mod tools;
 
 use super::testing::Nothing;
 use super::*;

@@ -2,6 +2,9 @@
 
 use super::switch::Switch;
 use admin::{Controls, Deed};
+use quorum::{Reply, Request};
+use receive::Upstream;
+use receive::nodes::ask::ask_all;
 use serve::retention::Purger;
 use serve::{ReceiverSwitch, Shared};
 use std::collections::BTreeMap;
@@ -12,6 +15,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 pub(super) struct Controlled {
     pub(super) switch: Arc<Switch>,
     pub(super) purger: Arc<Purger>,
+    pub(super) upstream: Upstream,
 }
 
 /// Of all sources.
@@ -33,6 +37,10 @@ impl DaemonControls {
         self.sources.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
     }
 
+    fn controlled(&self, source: &str) -> Option<Controlled> {
+        self.sources.lock().unwrap_or_else(PoisonError::into_inner).get(source).cloned()
+    }
+
     /// Readers are served from now on.
     pub(super) fn serves(&self, readers: Arc<Shared>) {
         // Once a run.
@@ -42,8 +50,8 @@ impl DaemonControls {
 
 impl Controls for DaemonControls {
     fn carry_out(&self, source: &str, deed: &Deed, by: &str) -> Result<String, String> {
-        let known = self.sources.lock().unwrap_or_else(PoisonError::into_inner).get(source).cloned();
-        let Some(Controlled { switch, purger }) = known else {
+        let known = self.controlled(source);
+        let Some(Controlled { switch, purger, .. }) = known else {
             return Err(format!("there is no source {source} any more"));
         };
         match deed {
@@ -69,5 +77,14 @@ impl Controls for DaemonControls {
                 Err(error) => Err(format!("the slot {slot} was not dropped: {error}")),
             },
         }
+    }
+    fn ask_nodes(&self, source: &str) -> Vec<(Option<String>, Result<Reply, String>)> {
+        let Some(Controlled { upstream, .. }) = self.controlled(source) else { return Vec::new() };
+        let Some(node) = &upstream.quorum else { return Vec::new() };
+        let own = node.answer(&Request::Look, || (*upstream.monitor.gtids().durable).clone());
+        let others = ask_all(&upstream, &upstream.config.quorum, &Request::Look);
+        std::iter::once((None, own.map_err(|error| error.to_string())))
+            .chain(others.into_iter().map(|(other, answer)| (Some(other.to_string()), answer)))
+            .collect()
     }
 }

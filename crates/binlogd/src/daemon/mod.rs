@@ -351,7 +351,9 @@ impl Daemon {
             indexing.add(&name, indexed);
         }
         let switch = Arc::new(Switch { name: name.clone(), stop: stop.clone(), ended: ended.clone() });
-        self.controls.add(&name, Controlled { switch: switch.clone(), purger: purger.clone() });
+        let controlled =
+            Controlled { switch: switch.clone(), purger: purger.clone(), upstream: upstream.clone() };
+        self.controls.add(&name, controlled);
         if let Some(serve) = &self.serve {
             let served = Source {
                 folder: upstream.data_dir.join(&name),

@@ -70,6 +70,16 @@ pub fn status() -> String {
     sample::status()
 }
 
+/// An answer of `/v1/quorum`, as [`status`].
+pub fn quorum() -> String {
+    sample::quorum_answer()
+}
+
+/// An answer of `/v1/durable`, as [`status`].
+pub fn durable() -> String {
+    sample::durable_answer()
+}
+
 fn text(key: &Key) -> KeyText {
     let choices = match key.kind {
         Kind::Choice(choices) | Kind::Choices(choices) => choices,

@@ -3,14 +3,15 @@
 
 use admin;
 use codec::Position;
-use codec::gtid::{GtidSet, GtidState};
+use codec::gtid::{GtidSet, GtidState, Uuid};
 use config::{AckTimeoutAction, DiskWarn};
 use jiff::Timestamp;
+use quorum::{Held, Promise, Reply};
 use status::{
-    ArchiveFinding, ArchiveState, ArchiveVerify, Counted, DaemonMonitor, Demanded, DiskSpace, Event, Ladder,
-    LastError, Level, Missing, NodeStanding, NodeStatus, PeerStatus, PreviousTimeline, QuorumStatus,
-    ReaderStatus, Recent, RecordedGap, Regained, SemiSyncLook, SemiSyncStatus, ServeCounters, ServeStatus,
-    Serving, SlotStatus, SourceMonitor, SourceState, TimelineStatus, Verified,
+    ArchiveFinding, ArchiveState, ArchiveVerify, Counted, DaemonMonitor, Demanded, DiskSpace, DurableAnswer,
+    Event, Ladder, LastError, Level, Missing, NodeStanding, NodeStatus, PeerStatus, PreviousTimeline,
+    QuorumAnswer, QuorumStatus, ReaderStatus, Recent, RecordedGap, Regained, SemiSyncLook, SemiSyncStatus,
+    ServeCounters, ServeStatus, Serving, SlotStatus, SourceMonitor, SourceState, TimelineStatus, Verified,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -78,6 +79,7 @@ fn quorum() -> QuorumStatus {
         behind_bytes: Some(180),
     };
     QuorumStatus {
+        node: Some(UUID.to_owned()),
         nodes: 3,
         majority: 2,
         counts: true,
@@ -90,6 +92,31 @@ fn quorum() -> QuorumStatus {
             other("binlogd3:3307", NodeStanding::Absent),
         ],
     }
+}
+
+/// An answer of `/v1/quorum`.
+pub(super) fn quorum_answer() -> String {
+    let answer = QuorumAnswer {
+        source: "orders".to_owned(),
+        host: Some("db1:3306".to_owned()),
+        source_gone_seconds: Some(2.5),
+        durable: place(5_120),
+        quorum: quorum(),
+    };
+    serde_json::to_string_pretty(&answer).expect("an answer is plain data")
+}
+
+/// An answer of `/v1/durable`.
+pub(super) fn durable_answer() -> String {
+    let promise = Promise { held: Held { entered: 3, gtids: gtids("1-77") }, accepted: None };
+    let reply = Reply { node: Uuid::from_bytes([7; 16]), promised: 3, promise: Some((promise, None)) };
+    let answers = vec![
+        (None, Ok(reply.clone())),
+        (Some("binlogd2:3307".to_owned()), Ok(reply)),
+        (Some("binlogd3:3307".to_owned()), Err("connection refused".to_owned())),
+    ];
+    let answer = DurableAnswer::of("orders", &gtids("5"), answers);
+    serde_json::to_string_pretty(&answer).expect("an answer is plain data")
 }
 
 fn daemon() -> Arc<DaemonMonitor> {

@@ -339,15 +339,29 @@ impl Daemon {
     }
 
     fn try_status(&self) -> Option<Value> {
+        self.try_asked("/status").map(|(_, status)| status)
+    }
+
+    /// The code and the JSON with which a path of the admin server answers.
+    #[track_caller]
+    pub fn asked(&self, path: &str) -> (u16, Value) {
+        self.try_asked(path).unwrap_or_else(|| panic!("no answer to {path}\n{}", self.log()))
+    }
+
+    fn try_asked(&self, path: &str) -> Option<(u16, Value)> {
         let address = self.try_address()?;
-        let agent: ureq::Agent =
-            ureq::Agent::config_builder().timeout_global(Some(Duration::from_secs(10))).build().into();
-        let mut request = agent.get(format!("http://{address}/status"));
+        let agent: ureq::Agent = ureq::Agent::config_builder()
+            .timeout_global(Some(Duration::from_secs(10)))
+            .http_status_as_error(false)
+            .build()
+            .into();
+        let mut request = agent.get(format!("http://{address}{path}"));
         if let Ok(token) = std::fs::read_to_string(self.data_dir().join("admin.token")) {
             request = request.header("Authorization", format!("Bearer {}", token.trim()));
         }
         let mut answer = request.call().ok()?;
-        serde_json::from_str(&answer.body_mut().read_to_string().ok()?).ok()
+        let text = answer.body_mut().read_to_string().ok()?;
+        Some((answer.status().as_u16(), serde_json::from_str(&text).ok()?))
     }
 
     fn address_file(&self) -> PathBuf {

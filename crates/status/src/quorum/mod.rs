@@ -1,5 +1,7 @@
 //! How a quorum stands, as one of its nodes sees it.
 
+pub(crate) mod asked;
+
 use crate::ladder::place;
 use crate::units;
 use codec::Position;
@@ -10,6 +12,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QuorumStatus {
+    /// Name of this node: the UUID that it presents to the source; null before it has read its memory.
+    pub node: Option<String>,
     /// How many nodes there are by the configuration, this one counted.
     pub nodes: u32,
     /// How many of them must have a transaction before it is acknowledged.
@@ -89,6 +93,7 @@ impl QuorumStatus {
         let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
         let others = node.others().iter().zip(node.heard());
         QuorumStatus {
+            node: node.uuid().map(|uuid| uuid.to_string()),
             nodes: number(node.nodes()),
             majority: number(majority(node.nodes())),
             counts: standing == NodeStanding::Counting,
