@@ -10,6 +10,9 @@ pub(super) const EXIT_PROBLEM: u8 = 1;
 /// The command line or the configuration is wrong. clap uses the same number.
 pub(super) const EXIT_USAGE: u8 = 2;
 
+/// What was asked for is done, and a command that was to be run after that has failed.
+pub(super) const EXIT_HOOK: u8 = 3;
+
 /// Prints `error`, one line for each of its lines, and returns the exit code of a usage error.
 pub(super) fn usage_error(error: &dyn std::fmt::Display) -> ExitCode {
     for line in error.to_string().lines() {

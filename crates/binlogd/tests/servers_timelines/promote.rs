@@ -14,6 +14,7 @@ use crate::common::readers::{make_account, serve_port};
 use crate::common::semi_sync::SemiSync;
 use crate::common::verbs::{binlogd, text};
 use crate::common::{Server, connect_options, wait_within};
+use codec::ServerKind;
 use serde_json::Value;
 use wire::{Connection, TlsMode};
 
@@ -122,6 +123,82 @@ impl Scene {
         }
     }
 
+    fn hook(&self) -> PathBuf {
+        self.folder.path().join("hook")
+    }
+
+    /// The promoter is killed while its hook runs: the successor is open by then. Gives the hook.
+    fn killed_in_its_hook(&self, node: usize) -> String {
+        let hook = format!("env > {0}.new; mv {0}.new {0}", self.hook().display());
+        let lasts = format!("{hook}; sleep 20");
+        let mut promoter = Command::new(env!("CARGO_BIN_EXE_binlogd"))
+            .args(self.arguments(node, &self.new, &["--yes", "--hook", &lasts]))
+            .env("BINLOGD_PASSWORD", "")
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("binlogd runs");
+        wait_within(PATIENCE, "the hook runs", || self.hook().exists());
+        promoter.kill().expect("it runs");
+        let _ = promoter.wait();
+        let old = self.old_uuid();
+        assert_eq!(self.hook_was_told(), old);
+        std::fs::remove_file(self.hook()).expect("it is there");
+        hook
+    }
+
+    /// Where the new source is, and no password; gives the old source.
+    fn hook_was_told(&self) -> String {
+        let told = std::fs::read_to_string(self.hook()).expect("the hook has run");
+        for line in
+            ["BINLOGD_SOURCE_HOST=127.0.0.1".to_owned(), format!("BINLOGD_SOURCE_PORT={}", self.new.port())]
+        {
+            assert!(told.lines().any(|told| told == line), "{line}: {told}");
+        }
+        assert!(told.contains("BINLOGD_EPOCH=2") && !told.contains("BINLOGD_PASSWORD"), "{told}");
+        let old = told.lines().find_map(|line| line.strip_prefix("BINLOGD_OLD_SOURCE_UUID="));
+        old.expect("it is set, be it empty").to_owned()
+    }
+
+    /// As the nodes name the old source.
+    fn old_uuid(&self) -> String {
+        match self.old.kind() {
+            ServerKind::MySql => self.old.sql("SELECT @@server_uuid").trim().to_owned(),
+            ServerKind::MariaDb => format!("mariadb-{}", self.old.sql("SELECT @@server_id").trim()),
+        }
+    }
+
+    /// What tools ask of the nodes, while `source` is the source.
+    fn tools_are_told(&self, source: &Server) {
+        let (has, lacks) = match source.kind() {
+            ServerKind::MySql => {
+                let uuid = source.sql("SELECT @@server_uuid").trim().to_owned();
+                (format!("{uuid}:1-3"), format!("{uuid}:100000000"))
+            }
+            ServerKind::MariaDb => {
+                let id = source.sql("SELECT @@server_id").trim().to_owned();
+                (format!("0-{id}-3"), format!("0-{id}-100000000"))
+            }
+        };
+        for node in &self.nodes {
+            let (code, standing) = node.asked("/v1/quorum");
+            assert_eq!((code, &standing["quorum"]["nodes"]), (200, &Value::from(3)), "{standing:#}");
+            assert_eq!(standing["source_gone_seconds"], Value::Null, "{standing:#}");
+            assert!(standing["durable"]["position"].as_u64() > Some(4), "{standing:#}");
+            let (_, found) = node.asked(&format!("/v1/durable?gtid_set={has}"));
+            let holders = found["holders"].as_array().expect("a list");
+            let have = holders.iter().filter(|holder| holder["has"] == true && holder["counts"] == true);
+            assert_eq!((&found["agreed"], have.count()), (&Value::from(true), 3), "{found:#}");
+            let (_, found) = node.asked(&format!("/v1/durable?gtid_set={lacks}"));
+            assert_eq!(found["agreed"], Value::from(false), "{found:#}");
+            assert!(
+                found["holders"][2]["lacks"].as_str().is_some_and(|lacks| !lacks.is_empty()),
+                "{found:#}"
+            );
+            let (code, refused) = node.asked(&format!("/v1/durable?gtid_set={has},nothing"));
+            assert!(code == 400 && refused.to_string().contains("nothing"), "{refused:#}");
+        }
+    }
+
     /// Every commit that a client was told of is on the new source.
     #[track_caller]
     fn nothing_told_is_lost(&self, told: &BTreeSet<u64>) {
@@ -145,15 +222,24 @@ fn a_source_that_lives(name: &str) {
 
     let ledger = Ledger::start_in(&scene.old, 4, Manner { endures: true, ..Manner::default() });
     ledger.wait_for(COMMITS);
-    let said = scene.promotes(2, &["--yes", "--json"]);
-    let said: Value = serde_json::from_str(&said).expect("JSON");
-    assert_eq!((&said["done"], &said["nodes_answer"]), (&Value::Bool(true), &Value::from(3)), "{said:#}");
+    scene.tools_are_told(&scene.old);
+    let other = text(&scene.promote(0, &scene.new, &["--dry-run", "--epoch", "77"]).stderr);
+    assert!(other.contains("and not of 77: somebody else"), "{other}");
+    let said = scene.killed_in_its_hook(2);
     let told = ledger.committed();
     assert_eq!(ledger.wait_standstill(QUIET), told, "acknowledged after the fence");
     scene.the_new_one_is_acknowledged(90_000_001);
     scene.nothing_told_is_lost(&told);
-    let again = scene.promotes(0, &["--yes"]);
-    assert!(again.contains("is the source already, of epoch"), "{again}");
+    let again = scene.promotes(0, &["--yes", "--json", "--hook", &said]);
+    let again: Value = serde_json::from_str(&again).expect("JSON");
+    assert_eq!(
+        (&again["is_source_already"], &again["hook_error"]),
+        (&Value::Bool(true), &Value::Null),
+        "{again:#}"
+    );
+    scene.hook_was_told();
+    let failed = scene.promote(1, &scene.new, &["--yes", "--hook", "exit 7"]);
+    assert!(failed.status.code() == Some(3) && text(&failed.stderr).contains("exit status: 7"), "{failed:?}");
     assert_eq!(ledger.committed(), told);
 
     // It was only the source of before, and has transactions that nobody was told of.

@@ -27,6 +27,14 @@ pub enum NoPromotion {
     /// Two addresses lead to one node.
     #[error("{0} and {1} are one node: quorum names the others, and --node this one")]
     Twice(String, String),
+    /// Somebody else has promoted since the caller looked.
+    #[error("the source is of epoch {found}, and not of {asked}: somebody else has promoted since")]
+    OtherEpoch {
+        /// As the caller knew it.
+        asked: u64,
+        /// As it is.
+        found: u64,
+    },
     /// It lacks what the nodes hold, and its replication does not bring it.
     #[error(
         "{host} lacks transactions that the nodes hold, and does not get them by replication, because {why}: {lacks}. {rescue} hands them over; then \

@@ -25,6 +25,8 @@ pub struct Request {
     pub to: ConnectOptions,
     /// So long the successor is waited for to have what was agreed on.
     pub wait: Duration,
+    /// The present source must be of this epoch: nobody else has promoted since the caller saw it.
+    pub epoch: Option<u64>,
     /// The command that gives a server what it lacks, for messages.
     pub rescue: String,
 }
@@ -82,6 +84,9 @@ impl Promote {
         let answers = group.look()?;
         let accepted = answers.accepted().cloned();
         let accepted = accepted.ok_or_else(|| no_memory(&group))?;
+        if let Some(asked) = request.epoch.filter(|asked| *asked != accepted.ballot.epoch) {
+            return Err(NoPromotion::OtherEpoch { asked, found: accepted.ballot.epoch });
+        }
         let mut successor = Successor::reach(&request.to, &host)?;
         if let Some(why) = successor.unfit(accepted.history.kind())? {
             return Err(NoPromotion::Unfit(host, why));

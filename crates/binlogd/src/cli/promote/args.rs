@@ -13,7 +13,7 @@ records it as the source; then it forgets its own source, waits for acknowledgem
 the same again, at this node or another one. Before anything is changed it is said what stands against it.
 
 Exit codes: 0 the server is the source (with --dry-run: nothing stands against it), 1 a problem, said by name, 2 the command line or \
-the configuration is wrong.")]
+the configuration is wrong, 3 the server is the source and the hook has failed.")]
 pub(crate) struct PromoteArgs {
     /// The server that is to be the source, one of hosts: mysql://user@host:port
     ///
@@ -36,6 +36,15 @@ pub(crate) struct PromoteArgs {
     /// Say what would be done, and do nothing
     #[arg(long)]
     pub(super) dry_run: bool,
+    /// Refuse unless the source is of this epoch: nobody else has promoted since that was seen
+    #[arg(long, value_name = "NUMBER")]
+    pub(super) epoch: Option<u64>,
+    /// Run this with sh once the server is open, to send the clients there; a failure is said and changes nothing
+    ///
+    /// It has BINLOGD_SOURCE_HOST, BINLOGD_SOURCE_PORT, BINLOGD_SOURCE_UUID, BINLOGD_EPOCH, and BINLOGD_OLD_SOURCE_UUID, which is empty
+    /// when the promotion was ended before. It must end within a minute. The same promote again runs it again.
+    #[arg(long, value_name = "COMMAND")]
+    pub(super) hook: Option<String>,
     /// Do not ask before it is done
     #[arg(long)]
     pub(super) yes: bool,

@@ -1,15 +1,17 @@
 //! `binlogd promote --to mysql://… --config FILE`: makes another server the source of a quorum.
 
 mod args;
+mod hook;
 mod report;
 
-use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
+use super::exit::{EXIT_HOOK, EXIT_OK, EXIT_PROBLEM, usage_error};
 use super::style;
 use crate::cli::args::login::ServerLogin;
 use crate::cli::terminal::confirm::confirmed;
 pub(super) use args::PromoteArgs;
 use config::value::parse_host_port;
 use config::{Config, HostPort, SourceConfig};
+use hook::Hook;
 use receive::Upstream;
 use report::Report;
 use setup::promote::{Group, Promote, Request};
@@ -65,7 +67,7 @@ fn asked(args: &PromoteArgs) -> Result<(Group, Request), String> {
         source.name,
         url_without_password(&to)
     );
-    let request = Request { to, wait: Duration::from_secs(args.wait), rescue };
+    let request = Request { to, wait: Duration::from_secs(args.wait), epoch: args.epoch, rescue };
     Ok((Group::new(Upstream::asking(source, &config.data_dir), own), request))
 }
 
@@ -108,12 +110,14 @@ fn promote(args: &PromoteArgs, group: Group, request: Request) -> Result<u8, Str
     if !args.json {
         report.found(&promote, &left);
     }
-    let is_done = promote.present.is_some() && left.is_empty();
-    if args.dry_run || is_done {
+    let present = promote.present.filter(|_| left.is_empty());
+    if args.dry_run || present.is_some() {
+        let hook = (!args.dry_run).then_some(args.hook.as_deref()).flatten().zip(present);
+        let hooked = hook.map(|(command, epoch)| Hook::of(&promote, &to, epoch).run(command));
         if args.json {
-            report.json_found(&promote, &left);
+            report.json_found(&promote, &left, hooked.as_ref());
         }
-        return Ok(EXIT_OK);
+        return Ok(ended(hooked));
     }
     let question = format!("Make {} the source?", promote.successor.host);
     if !args.yes && !confirmed(&question, "--dry-run")? {
@@ -126,11 +130,26 @@ fn promote(args: &PromoteArgs, group: Group, request: Request) -> Result<u8, Str
         }
     };
     let done = promote.carry_out(&mut hear).map_err(|error| error.to_string())?;
+    // Clients come only to a server that takes their commits.
+    let hooked = args.hook.as_deref().map(|command| Hook::of(&promote, &to, done.epoch).run(command));
     match args.json {
-        true => report.json_done(&promote, &done),
+        true => report.json_done(&promote, &done, hooked.as_ref()),
         false => report.done(&promote, &done),
     }
-    Ok(EXIT_OK)
+    Ok(ended(hooked))
+}
+
+/// The server is the source, whatever the hook says.
+fn ended(hooked: Option<Result<(), String>>) -> u8 {
+    match hooked {
+        Some(Err(error)) => {
+            errln!(
+                "error: the server is the source, and the hook has failed: {error}. The same promote again runs it again"
+            );
+            EXIT_HOOK
+        }
+        _ => EXIT_OK,
+    }
 }
 
 #[cfg(test)]

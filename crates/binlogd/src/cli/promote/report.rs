@@ -97,16 +97,17 @@ impl Report<'_> {
         })
     }
 
-    pub(super) fn json_found(&self, promote: &Promote, left: &[String]) {
+    pub(super) fn json_found(&self, promote: &Promote, left: &[String], hooked: Option<&Hooked>) {
         let mut value = self.head(promote);
         value["epoch"] = json!(promote.present);
         value["done"] = json!(false);
         value["absent"] = absent(promote.absent());
         value["statements"] = json!(left);
+        value["hook_error"] = json!(hook_error(hooked));
         outln!("{value:#}");
     }
 
-    pub(super) fn json_done(&self, promote: &Promote, done: &Done) {
+    pub(super) fn json_done(&self, promote: &Promote, done: &Done, hooked: Option<&Hooked>) {
         let mut value = self.head(promote);
         value["epoch"] = json!(done.epoch);
         value["done"] = json!(true);
@@ -114,6 +115,7 @@ impl Report<'_> {
         value["absent"] = absent(&done.absent);
         value["statements"] = json!(done.opened);
         value["notes"] = json!(self.notes(promote));
+        value["hook_error"] = json!(hook_error(hooked));
         outln!("{value:#}");
     }
 }
@@ -121,6 +123,13 @@ impl Report<'_> {
 /// It did not come to its end; the reason is on standard error too.
 pub(super) fn failed(error: &str) {
     outln!("{:#}", json!({ "done": false, "error": error }));
+}
+
+/// What came of the hook.
+type Hooked = Result<(), String>;
+
+fn hook_error(hooked: Option<&Hooked>) -> Option<&String> {
+    hooked.and_then(|hooked| hooked.as_ref().err())
 }
 
 fn absent(nodes: &[(String, String)]) -> Value {
