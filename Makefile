@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-restore fetch test test-quick test-clients test-page test-alerts check manifests bench-ack bench-archive bench-catchup bench-find bench-serve bench-many bench-restore back-again lab fuzz kill-loop switch-overs chaos node-away mysql-tests sim sim-archive sim-quorum soak dist dist-twice container test-packages packages-check clean-servers docs reference lines times
+.PHONY: help demo demo-restore fetch test test-quick test-clients test-page test-alerts check manifests bench-ack bench-archive bench-catchup bench-find bench-serve bench-many bench-restore back-again lab fuzz kill-loop switch-overs chaos failovers node-away mysql-tests sim sim-archive sim-quorum soak dist dist-twice container test-packages packages-check clean-servers docs reference lines times
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -24,7 +24,7 @@ demo-restore: ## drop a table on a loaded MySQL, find it in the log, and bring a
 fetch: ## what the tests take from the network: servers, stores, the tools that read them
 	@scripts/servers fetch all
 	@scripts/servers sysbench >/dev/null
-	@scripts/stores fetch versitygw age zstd >/dev/null
+	@scripts/stores fetch versitygw age zstd haproxy >/dev/null
 	@for name in azurite awscli rclone; do scripts/stores fetch $$name >/dev/null || \
 		echo "*** $$name cannot be fetched (the reason is above): the tests that need it are skipped, or fail with BINLOGD_NO_SKIPS ***"; done
 
@@ -141,6 +141,11 @@ COMMITS ?= 1000
 node-away: ## measure commits while one node of three is stopped, killed, hung, slow or cut off: COMMITS (1000) in each case
 	@scripts/servers fetch mysql-9.7 mariadb-11.8
 	BINLOGD_COMMITS=$(COMMITS) cargo test --release --locked -p binlogd --test servers_receive nodes:: -- --nocapture --test-threads=1
+
+failovers: ## kill the source under load ROUNDS (20) times on both servers; watchers, promote and HAProxy bring the clients to the next
+	@scripts/servers fetch all
+	@scripts/stores fetch haproxy >/dev/null
+	BINLOGD_FAILOVER_ROUNDS=$(ROUNDS) cargo test --workspace --locked --test servers_timelines -- failovers:: --nocapture
 
 MINUTES ?= 2
 soak: ## break network, binlogd and sources at random for MINUTES (2), and lose nothing

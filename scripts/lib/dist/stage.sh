@@ -72,8 +72,8 @@ stage_pages() {
     local doc=$1 folder
     put README.md "$doc/README.md"
     for page in docs/*.md docs/*/*.md; do put "$page" "$doc/$page"; done
-    # For Prometheus and Grafana, where the sources have them; the tests of the rules are of no use elsewhere.
-    for folder in prometheus grafana; do
+    # For Prometheus and Grafana, and what fails over by itself, where the sources have them; the tests of the rules are of no use elsewhere.
+    for folder in prometheus grafana failover; do
         [[ -d packaging/$folder ]] || continue
         find "packaging/$folder" -maxdepth 1 -type f ! -name '*test*' | sort | while read -r file; do
             put "$file" "$STAGE/usr/share/binlogd/$folder/${file##*/}"

@@ -7,7 +7,7 @@ CONTENTS=(/usr/bin/binlogd
     /etc/binlogd/binlogd.toml.example
     /usr/share/man/man1/{binlogd,binlogd-run,binlogd-setup,binlogd-health,binlogd-rescue,binlogd-verify}.1.gz /usr/share/man/man5/binlogd.toml.5.gz
     /usr/share/bash-completion/completions/binlogd /usr/share/fish/vendor_completions.d/binlogd.fish
-    /usr/share/binlogd/prometheus/binlogd.rules.yml /usr/share/binlogd/grafana/binlogd.json
+    /usr/share/binlogd/{prometheus/binlogd.rules.yml,grafana/binlogd.json,failover/binlogd-failover,failover/haproxy-switch}
     /usr/share/doc/binlogd/README.md /usr/share/doc/binlogd/docs/{install,runbook,reference/keys}.md)
 CONTENTS_DEB=(/usr/share/zsh/vendor-completions/_binlogd /usr/share/doc/binlogd/{copyright,changelog.Debian.gz,THIRD-PARTY-LICENSES.gz})
 CONTENTS_RPM=(/usr/share/zsh/site-functions/_binlogd /usr/share/licenses/binlogd/{LICENSE,THIRD-PARTY-LICENSES})

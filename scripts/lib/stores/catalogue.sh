@@ -13,6 +13,7 @@ azurite|tool|npm azurite|Azurite 3.37.0, which speaks as Azure's blob storage do
 age|tool|deb bookworm age|age 1.1, the reference implementation (Debian bookworm)|age age-keygen
 awscli|tool|deb bookworm awscli|the command line of AWS, 2.9 (Debian bookworm)|aws
 rclone|tool|deb bookworm rclone|rclone 1.60 (Debian bookworm)|rclone
+haproxy|tool|deb bookworm haproxy|HAProxy 2.6, which stands before two servers (Debian bookworm)|haproxy
 zstd|tool|deb bookworm zstd|zstd 1.5, where the host has none (Debian bookworm)|zstd
 go-1.26|compiler|deb sid +golang-1.26-go +golang-1.26-src|Go 1.26, where the host has none of that age (Debian sid)|go
 TABLE

@@ -77,6 +77,10 @@ WRAPPER
 # --- Debian's --------------------------------------------------------------------------------------------------------
 
 write_age_wrapper() { write_program_wrappers "$1" age age-keygen; }
+write_haproxy_wrapper() {
+    write_program_wrappers "$1" haproxy
+    ln -s ../sbin/haproxy "$1/root/usr/bin/haproxy"
+}
 write_rclone_wrapper() { write_program_wrappers "$1" rclone; }
 write_zstd_wrapper() { write_program_wrappers "$1" zstd; }
 

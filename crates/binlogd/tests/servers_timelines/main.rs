@@ -6,6 +6,7 @@ mod common;
 
 mod chaos;
 mod failover;
+mod failovers;
 mod forks;
 mod mariadb_recovery;
 mod promote;
