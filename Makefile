@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-restore fetch test test-quick test-clients test-page test-alerts check manifests bench-ack bench-archive bench-catchup bench-find bench-serve bench-many bench-restore back-again lab fuzz kill-loop switch-overs chaos failovers node-away mysql-tests sim sim-archive sim-quorum soak dist dist-twice container test-packages packages-check clean-servers docs reference lines times
+.PHONY: help demo demo-restore fetch test test-quick test-clients test-page test-alerts check manifests bench-ack bench-archive bench-catchup bench-find bench-serve bench-many bench-quorum bench-restore back-again lab fuzz kill-loop switch-overs chaos failovers node-away mysql-tests sim sim-archive sim-quorum soak dist dist-twice container test-packages packages-check clean-servers docs reference lines times
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -84,6 +84,11 @@ bench-catchup: ## pull a backlog of GIB (2.1) from a real MySQL, beside other pr
 	@scripts/servers fetch mysql-9.7
 	cargo build --release --locked
 	cargo run --release --locked -p binlogd-bench -- catchup --gib $(GIB)
+
+bench-quorum: ## commits on a real source with a quorum of three, beside one binlogd, a chain, and MySQL's count, over delays
+	@scripts/servers fetch mysql-9.7
+	cargo build --release --locked -p binlogd -p binlogd-bench
+	cargo run --release --locked -p binlogd-bench -- quorum $(QUORUM_OPTIONS)
 
 bench-restore: ## bring a server from a backup to the end of the log, beside mysqlbinlog | mysql and beside relay logs
 	@scripts/servers fetch mysql-9.7

@@ -7,6 +7,7 @@ use crate::find::{self, FindArgs};
 use crate::groups::{self, GroupsArgs};
 use crate::many::load::{self as many_load, ManyLoadArgs};
 use crate::many::{self, ManyArgs};
+use crate::quorum::{self, QuorumArgs};
 use crate::restore::{self, RestoreArgs};
 use crate::serve::null_reader::{self, NullReadersArgs};
 use crate::serve::{self, ServeArgs};
@@ -48,6 +49,9 @@ enum Verb {
     /// Bringing a server from a backup to the end of the log, beside `mysqlbinlog | mysql` and beside relay logs.
     #[command(mut_arg("rounds", |arg| arg.default_value("3")))]
     Restore(RestoreArgs),
+    /// What a commit takes with a quorum of three, over several delays, beside one binlogd, a chain, and MySQL's count.
+    #[command(mut_arg("rounds", |arg| arg.default_value("3")))]
+    Quorum(QuorumArgs),
     /// Finding transactions: a walk without indexes, and a search over many files by their indexes.
     Find(FindArgs),
     /// The simplest receiver that keeps semi-sync's promise: the yardstick, usable with any source.
@@ -62,6 +66,7 @@ pub fn main() -> anyhow::Result<()> {
     match Cli::parse().verb {
         Verb::Bare(args) => bare::run(&args),
         Verb::Find(args) => args.common.begin().and_then(|()| find::run(&args)),
+        Verb::Quorum(args) => args.common.begin().and_then(|()| quorum::run(&args)),
         Verb::Restore(args) => args.common.begin().and_then(|()| restore::run(&args)),
         Verb::Groups(args) => args.common.begin().and_then(|()| groups::run(&args)),
         Verb::Ack(args) => args.common.begin().and_then(|()| acknowledge::run(&args)),

@@ -15,6 +15,7 @@
 //! | `many/load.rs` | many scripted sources in a process of their own |
 //! | `archive/` | the archive: speed and memory |
 //! | `restore/` | a server from a backup to the end of the log, beside other ways |
+//! | `quorum/` | commits on a real source with a quorum of three, and with what else keeps them on two machines |
 //! | `stores.rs` | stores that answer nothing, or refuse |
 //! | `daemon.rs` | binlogd by a configuration |
 //! | `serve/` | readers of binlogd, beside readers of the source |
@@ -36,6 +37,7 @@ pub mod groups;
 pub mod load;
 pub mod many;
 pub mod progress;
+pub mod quorum;
 pub mod receiver;
 pub mod restore;
 pub mod serve;
