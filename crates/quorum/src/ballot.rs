@@ -2,6 +2,7 @@
 
 use codec::BinlogName;
 use codec::gtid::{GtidState, Uuid};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// How many of `nodes` are a majority.
@@ -78,6 +79,8 @@ pub struct Accepted {
     pub founded: Ballot,
     /// Its UUID, or what stands in its place where it has none, as timelines name it.
     pub source: String,
+    /// The nodes of the epoch, by their names. Nobody else counts in it, and nobody else's promise counts after it.
+    pub members: BTreeSet<Uuid>,
     /// The history of the epoch: what the promises agreed on, or more. The source had it when it was proposed.
     pub history: GtidState,
     /// The end of the source's own log then. A copy of the source that has this place holds the history: a source that

@@ -35,6 +35,14 @@
 //! is in force once all have recorded it: who then has no record of it has lost its memory. Later a
 //! blank node joins ([`Kind::Joining`]): a promotion of the present source, by the node itself, with so many of the *others* that they share
 //! one with every majority which the node may have belonged to before; its own vote counts only when its copy holds what they agree on.
+//!
+//! # Another machine in the place of a node
+//!
+//! A machine that has lost its disk has another name, and the old disk may come back in another machine. So each epoch names its
+//! [members](Accepted::members). Who joins takes the place of a member that is absent ([`members_with`]); the others refuse while no place
+//! is free. It counts once so many of the others have *accepted* the epoch as must promise it: every majority of the members before has one
+//! of them, which knows the new members and leaves a promotion short that counts on the old ones. Who hears of an epoch without it has
+//! been replaced, and forgets: it is blank from then on.
 
 #![forbid(unsafe_code)]
 #![warn(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used)]
@@ -50,5 +58,5 @@ mod words;
 pub use ballot::{Accepted, Ballot, Kind, Place, majority};
 pub use memory::{Founding, Memory, Refusal, Standing};
 pub use node::{Heard, Node, NodeError, QUORUM_FILE};
-pub use promotion::{Agreed, Held, Parted, Promise, Promotion};
+pub use promotion::{Agreed, Held, Parted, Promise, Promotion, members_with};
 pub use words::{Confirmation, Reply, Request, Senseless, Told};

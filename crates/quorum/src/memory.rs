@@ -51,6 +51,9 @@ pub enum Refusal {
     /// It belongs to a quorum already, be it another one.
     #[error("it belongs to the quorum that began with {0}")]
     Founded(Ballot),
+    /// A node that is not of them wants to join, and no place is free.
+    #[error("all nodes of the quorum are there: another machine joins only in the place of one that is gone")]
+    Complete,
     /// Another source was accepted in this epoch, which no promotion does.
     #[error("another source, {0}, was accepted in this epoch")]
     OtherSource(String),
@@ -207,6 +210,7 @@ mod tests {
     use crate::ballot::Place;
     use codec::ServerKind;
     use codec::gtid::{GtidState, Uuid};
+    use std::collections::BTreeSet;
 
     fn ballot(epoch: u64, promoter: u8) -> Ballot {
         Ballot { epoch, promoter: Uuid::from_bytes([promoter; 16]) }
@@ -217,6 +221,7 @@ mod tests {
             ballot,
             founded,
             source: "one".to_owned(),
+            members: BTreeSet::new(),
             history: GtidState::empty(ServerKind::MySql),
             place: Place { file: "binlog.000001".to_owned(), identity: 1, offset: 4 },
         }

@@ -1,6 +1,7 @@
 //! One promotion, as who carries it out sees it.
 
 use crate::ballot::{Accepted, Ballot, Kind};
+use crate::memory::Refusal;
 use codec::gtid::{GtidState, Uuid};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,6 +33,8 @@ pub struct Agreed {
     pub held: Held,
     /// The founding of the quorum to which it belongs; `None` in a founding.
     pub founded: Option<Ballot>,
+    /// The nodes of the quorum, by the newest epoch that one of them has accepted; in a founding those that have promised.
+    pub members: BTreeSet<Uuid>,
     /// Nodes whose copies of the same epoch end earlier: whether the copy of `node` has the places of their ends, byte
     /// for byte, must be seen before it is believed. One server may have given the same GTIDs to other transactions.
     pub to_compare: Vec<Uuid>,
@@ -78,8 +81,8 @@ impl Promotion {
         self.kind
     }
 
-    /// `node` has promised the ballot. What a node says later stands: it holds more. The name must outlive the node's disk: under
-    /// a new name one machine would be counted twice, for what it promised before and after.
+    /// `node` has promised the ballot. What a node says later stands: it holds more. A machine that has lost its disk has another
+    /// name, and counts under that one only where it is a member of the newest epoch.
     pub fn promised(&mut self, node: Uuid, promise: Promise) {
         if self.kind != Kind::Joining(node) {
             self.promises.insert(node, promise);
@@ -92,13 +95,26 @@ impl Promotion {
     }
 
     /// What is agreed on; `None` while too few of one founding have promised: of two foundings at once each may have got some of
-    /// the nodes, and what one of them has entered says nothing about what the others acknowledge.
+    /// the nodes, and what one of them has entered says nothing about what the others acknowledge. Only the members of the newest
+    /// epoch count: a node that was replaced does not know what was acknowledged without it.
     ///
     /// # Errors
     /// When it cannot be told.
     pub fn agreed(&self) -> Result<Option<Agreed>, Parted> {
         let founded = |promise: &Promise| promise.accepted.as_ref().map(|accepted| accepted.founded);
-        let of = |founding| self.promises.iter().filter(move |(_, promise)| founded(promise) == founding);
+        let of_founding =
+            |founding| self.promises.iter().filter(move |(_, promise)| founded(promise) == founding);
+        let members = |founding| -> BTreeSet<Uuid> {
+            let accepted = of_founding(founding).filter_map(|(_, promise)| promise.accepted.as_ref());
+            match accepted.max_by_key(|accepted| accepted.ballot.epoch) {
+                Some(newest) => newest.members.clone(),
+                None => of_founding(founding).map(|(node, _)| *node).collect(),
+            }
+        };
+        let of = |founding| {
+            let members = members(founding);
+            of_founding(founding).filter(move |(node, _)| members.contains(node))
+        };
         let enough = self.kind.promises_of(self.nodes);
         let Some(founding) =
             self.promises.values().map(founded).find(|founding| of(*founding).count() >= enough)
@@ -122,6 +138,7 @@ impl Promotion {
             node: *best,
             held: promise.held.clone(),
             founded: founding,
+            members: members(founding),
             to_compare: of_epoch().map(|(node, _)| *node).filter(|node| node != best).collect(),
         }))
     }
@@ -135,6 +152,33 @@ impl Promotion {
     pub fn is_accepted(&self) -> bool {
         self.acceptances.len() >= self.kind.acceptances_of(self.nodes)
     }
+}
+
+/// The nodes of the epoch in which `joiner` joins those of the epoch before, `members`: it takes the place of one that is absent.
+/// `present` are the nodes that are there, and `newcomers` counts the others that join, which each take a place, too.
+///
+/// # Errors
+/// In words, when no place is free, or it cannot be told whose place it takes.
+pub fn members_with(
+    joiner: Uuid,
+    members: &BTreeSet<Uuid>,
+    present: &BTreeSet<Uuid>,
+    newcomers: usize,
+) -> Result<BTreeSet<Uuid>, String> {
+    if members.contains(&joiner) {
+        return Ok(members.clone());
+    }
+    let absent: Vec<&Uuid> = members.difference(present).collect();
+    let Some(replaced) = absent.first().filter(|_| absent.len() <= newcomers + 1) else {
+        return Err(match absent.len() {
+            0 => Refusal::Complete.to_string(),
+            count => format!(
+                "{count} nodes of the quorum are absent, and whose place this one takes cannot be told: start the others first, or \
+                 those in their places"
+            ),
+        });
+    };
+    Ok(members.iter().filter(|member| member != replaced).copied().chain([joiner]).collect())
 }
 
 /// Which of two sets holds the other. `None` when neither does.
@@ -172,6 +216,7 @@ mod tests {
             ballot: Ballot { epoch: 9, ..founded },
             founded,
             source: SOURCE.to_owned(),
+            members: (1..=5).map(node).collect(),
             history: gtids("1"),
             place: Place { file: "binlog.000001".to_owned(), identity: 1, offset: 4 },
         };
@@ -240,6 +285,38 @@ mod tests {
         let promises = [(1, of(founding(1))), (2, later), (3, of(founding(1)))];
         let agreed = promotion(Kind::Ordinary, 3, &promises).agreed().unwrap().unwrap();
         assert_eq!((agreed.node, agreed.founded, agreed.held.entered), (node(1), Some(founding(1)), 3));
+    }
+
+    #[test]
+    fn who_was_replaced_does_not_count_and_who_joins_takes_a_place_that_is_free() {
+        let one = founding(1);
+        let mut newer = promise_of(one, 3, "1-5");
+        newer.accepted.as_mut().unwrap().members = [1, 2, 4].map(node).into();
+        newer.accepted.as_mut().unwrap().ballot.epoch = 11;
+        let mut promotion = promotion(Kind::Ordinary, 3, &[(2, newer), (3, promise_of(one, 3, "1-9"))]);
+        assert_eq!(
+            promotion.agreed(),
+            Ok(None),
+            "3 was replaced by 4, and has what only 1 may have acknowledged"
+        );
+        promotion.promised(node(4), promise_of(one, 3, "1-4"));
+        let agreed = promotion.agreed().unwrap().unwrap();
+        assert_eq!((agreed.node, agreed.members.contains(&node(3))), (node(2), false));
+
+        let of = |numbers: &[u8]| numbers.iter().map(|of| node(*of)).collect::<BTreeSet<Uuid>>();
+        let with = |members: &[u8], present: &[u8], newcomers| {
+            members_with(node(9), &of(members), &of(present), newcomers)
+        };
+        assert_eq!(with(&[1, 2, 3], &[1, 2], 0), Ok(of(&[1, 2, 9])));
+        assert_eq!(with(&[1, 2, 9], &[1, 2], 0), Ok(of(&[1, 2, 9])));
+        assert_eq!(with(&[1, 2, 3], &[1, 2, 3], 0), Err(Refusal::Complete.to_string()));
+        // Of two that are absent one may come back, unless another one joins in its place, too.
+        assert!(
+            with(&[1, 2, 3, 4, 5], &[1, 2, 3], 0)
+                .unwrap_err()
+                .starts_with("2 nodes of the quorum are absent")
+        );
+        assert_eq!(with(&[1, 2, 3, 4, 5], &[1, 2, 3], 1), Ok(of(&[1, 2, 3, 5, 9])));
     }
 
     #[test]

@@ -88,6 +88,7 @@ struct AcceptedWords {
     source: String,
     ballot: BallotWords,
     founded: BallotWords,
+    members: Vec<String>,
     place: PlaceWords,
     history: GtidWords,
 }
@@ -98,6 +99,7 @@ impl From<&Accepted> for AcceptedWords {
             source: accepted.source.clone(),
             ballot: (&accepted.ballot).into(),
             founded: (&accepted.founded).into(),
+            members: accepted.members.iter().map(ToString::to_string).collect(),
             place: (&accepted.place).into(),
             history: (&accepted.history).into(),
         }
@@ -110,6 +112,7 @@ impl AcceptedWords {
             ballot: self.ballot.meant()?,
             founded: self.founded.meant()?,
             source: self.source.clone(),
+            members: self.members.iter().map(|member| uuid(member)).collect::<Result<_, _>>()?,
             history: self.history.meant()?,
             place: self.place.meant()?,
         })

@@ -10,6 +10,7 @@ mod fleet;
 mod lock_out;
 mod network;
 mod nodes;
+mod nodes_changed;
 mod peers;
 mod quorum;
 mod semi_sync;

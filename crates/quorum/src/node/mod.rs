@@ -8,7 +8,7 @@ mod identities;
 #[cfg(test)]
 mod tests;
 
-use crate::ballot::{Accepted, Place, comes_later, majority};
+use crate::ballot::{Accepted, Kind, Place, comes_later, majority};
 use crate::memory::{Memory, Refusal, Standing};
 use crate::promotion::{Held, Promise};
 use crate::words::{Confirmation, Reply, Request, Senseless, Told, of_record, to_record};
@@ -88,6 +88,18 @@ struct State {
     attached: Option<Attached>,
     heard: Vec<Heard>,
     identities: Identities,
+}
+
+impl State {
+    /// Whether `joiner` is not of the quorum, and every node of it is there.
+    fn is_complete_without(&self, joiner: Uuid) -> bool {
+        let Some(accepted) = self.memory.accepted() else { return false };
+        let is_there = |member: &Uuid| {
+            let mut others = self.heard.iter().filter_map(|heard| heard.told.as_ref());
+            Some(*member) == self.uuid || others.any(|told| told.node == *member)
+        };
+        !accepted.members.contains(&joiner) && accepted.members.iter().all(is_there)
+    }
 }
 
 /// This binlogd as a node of one source's quorum.
@@ -410,11 +422,12 @@ impl Node {
     /// A later epoch that another has accepted; what was promised against it, or is blank, stays as it is. That is told once, and
     /// followed at each word: where it could not be written down, it is tried again.
     fn follow(&self, state: &mut State, other: usize) -> Result<(), NodeError> {
-        let Some(accepted) = &state.heard[other].accepted else { return Ok(()) };
+        let Some(accepted) = state.heard[other].accepted.clone() else { return Ok(()) };
         if state.memory.accepted().map(|own| own.ballot) == Some(accepted.ballot) {
             return Ok(());
         }
-        match state.memory.accept(accepted) {
+        self.leave(state, &accepted)?;
+        match state.memory.accept(&accepted) {
             Ok(memory) => self.take(state, memory),
             Err(_) => Ok(()),
         }
@@ -465,6 +478,13 @@ impl Node {
     pub fn answer(&self, request: &Request, held: impl FnOnce() -> GtidState) -> Result<Reply, NodeError> {
         let mut state = self.state();
         let node = state.uuid.ok_or(NodeError::NotReady)?;
+        match request {
+            Request::Promise(_, Kind::Joining(joiner)) if state.is_complete_without(*joiner) => {
+                return Err(Refusal::Complete.into());
+            }
+            Request::Accept(accepted) => self.leave(&mut state, accepted)?,
+            _ => {}
+        }
         let memory = match request {
             Request::Look => state.memory.clone(),
             Request::Promise(ballot, kind) => state.memory.promise(*ballot, *kind)?,
@@ -500,6 +520,23 @@ impl Node {
     pub fn forget(&self) -> Result<(), NodeError> {
         let mut state = self.state();
         self.write(&mut state, Memory::default(), None)
+    }
+
+    /// Another machine has taken this one's place, by a later epoch: this one votes no more before it has joined anew.
+    fn leave(&self, state: &mut State, accepted: &Accepted) -> Result<(), NodeError> {
+        let is_of_later = |known: &Accepted| {
+            known.founded == accepted.founded && known.ballot.epoch < accepted.ballot.epoch
+        };
+        let is_member = state.uuid.is_none_or(|uuid| accepted.members.contains(&uuid));
+        if is_member || !state.memory.accepted().is_some_and(is_of_later) {
+            return Ok(());
+        }
+        tracing::error!(
+            "quorum: another machine has taken the place of this one, by epoch {}. This node counts no more. It joins anew, in the place of \
+             a node that is gone. If its folder is of a machine that was replaced, stop this binlogd for good",
+            accepted.ballot.epoch
+        );
+        self.write(state, Memory::default(), None)
     }
 
     /// Takes over a memory that may have changed.

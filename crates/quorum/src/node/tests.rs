@@ -74,6 +74,7 @@ impl Scene {
             ballot: ballot(epoch),
             founded: ballot(founded),
             source: source.to_owned(),
+            members: (1..=3).map(|node| Uuid::from_bytes([node; 16])).collect(),
             history: nothing(),
             place: self.place(),
         }
@@ -208,6 +209,34 @@ fn a_copy_with_a_gap_and_a_damaged_memory_count_no_more() {
     std::fs::write(scene.dir.path().join(QUORUM_FILE), "entered = 7\n").unwrap();
     let damaged = scene.node.open(Uuid::from_bytes([1; 16])).unwrap_err();
     assert!(damaged.to_string().contains("remove the file, and the node joins the others anew"), "{damaged}");
+}
+
+#[test]
+fn who_is_replaced_forgets_and_nobody_joins_where_no_place_is_free() {
+    let scene = Scene::new().counting();
+    let place = scene.place();
+    let joins =
+        |joiner| scene.ask(Request::Promise(ballot(2), Kind::Joining(Uuid::from_bytes([joiner; 16]))));
+    // The third is not heard.
+    scene.hears(1, place.clone(), false);
+    joins(4).unwrap();
+    let told = Told { node: Uuid::from_bytes([3; 16]), ..scene.node.told(false).unwrap() };
+    scene.node.hear(1, Ok(told)).unwrap();
+    let refused = joins(4).unwrap_err();
+    assert!(matches!(refused, NodeError::Refused(Refusal::Complete)), "{refused}");
+    joins(3).unwrap();
+    let of = |members: [u8; 3], epoch| Accepted {
+        members: members.map(|node| Uuid::from_bytes([node; 16])).into(),
+        ..scene.source(epoch, 1, SOURCE)
+    };
+    scene.ask(Request::Accept(of([1, 3, 4], 3))).unwrap();
+    assert_eq!(scene.node.memory().accepted().unwrap().ballot, ballot(3));
+    // Neither an older epoch nor one of another quorum.
+    scene.ask(Request::Accept(of([2, 3, 4], 2))).unwrap_err();
+    scene.ask(Request::Accept(Accepted { founded: ballot(9), ..of([2, 3, 4], 9) })).unwrap_err();
+    assert!(scene.node.memory().accepted().is_some());
+    scene.ask(Request::Accept(of([2, 3, 4], 4))).unwrap_err();
+    assert_eq!((scene.node.epoch(), scene.node.memory()), (0, Memory::default()));
 }
 
 #[test]

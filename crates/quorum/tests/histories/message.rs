@@ -131,6 +131,7 @@ impl World {
         let ours = &mut self.nodes[node];
         match message {
             Message::Tell { confirmation, accepted } => {
+                ours.leave(&accepted);
                 if !ours.is_hung
                     && let Ok(memory) = ours.memory.accept(&accepted)
                 {
@@ -146,6 +147,12 @@ impl World {
                 if ours.is_hung {
                     return Ok(());
                 }
+                if let Kind::Joining(joiner) = kind
+                    && self.is_complete_without(node, joiner)
+                {
+                    return Ok(());
+                }
+                let ours = &mut self.nodes[node];
                 let Ok(memory) = ours.memory.promise(ballot, kind) else { return Ok(()) };
                 ours.memory = memory;
                 ours.safe_durable = ours.safe.clone();
@@ -167,6 +174,7 @@ impl World {
                 if ours.is_hung {
                     return Ok(());
                 }
+                ours.leave(&accepted);
                 let memory = match is_founding {
                     true => ours.memory.record(&accepted),
                     false => ours.memory.accept(&accepted),

@@ -67,7 +67,7 @@ impl History {
 
 #[derive(Debug, Clone, Default)]
 pub struct Node {
-    /// Its name: the same when its disk was lost.
+    /// Its name. Another one when its disk was lost.
     pub uuid: Uuid,
     pub is_alive: bool,
     /// Its disk takes nothing.
@@ -104,6 +104,19 @@ impl Node {
     /// The epoch that it has accepted.
     pub fn epoch(&self) -> u64 {
         self.memory.accepted().map_or(0, |accepted| accepted.ballot.epoch)
+    }
+
+    /// Another one has taken its place by this epoch.
+    pub fn leave(&mut self, accepted: &Accepted) {
+        let is_later = |known: &Accepted| {
+            known.founded == accepted.founded && known.ballot.epoch < accepted.ballot.epoch
+        };
+        if !self.is_hung
+            && !accepted.members.contains(&self.uuid)
+            && self.memory.accepted().is_some_and(is_later)
+        {
+            (self.memory, self.kept, self.has_forgotten) = (Memory::default(), None, true);
+        }
     }
 
     /// What it answers to a promise with.

@@ -1,19 +1,19 @@
 //! Who carries out a promotion: at any moment it may sleep, or stall for ever.
 
 use crate::message::{Message, To};
-use crate::node::{History, has_place_of};
+use crate::node::{History, Node, has_place_of};
 use crate::server::{Transaction, gtids, server_name, transactions};
 use crate::world::{Broken, World};
 use codec::gtid::Uuid;
-use quorum::{Accepted, Ballot, Kind, Place, Promotion};
-use std::collections::BTreeMap;
+use quorum::{Accepted, Ballot, Kind, Place, Promotion, members_with};
+use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Clone)]
 pub enum Step {
     /// Promises are asked for.
     Fence,
     /// They agree on what this node holds: the successor is to have it.
-    Feed { history: Vec<Transaction>, founded: Option<Ballot> },
+    Feed { history: Vec<Transaction>, founded: Option<Ballot>, members: BTreeSet<Uuid> },
     /// A blank node waits until its copy holds what was agreed on.
     CatchUp { accepted: Accepted },
     /// The nodes are asked to accept it.
@@ -90,7 +90,9 @@ impl World {
         }
         match &promoter.step {
             Step::Fence => return self.fence(number, &promoter),
-            Step::Feed { history, founded } => self.feed(number, &promoter, history, *founded),
+            Step::Feed { history, founded, members } => {
+                self.feed(number, &promoter, history, *founded, members);
+            }
             Step::CatchUp { accepted } => self.catch_up(number, promoter.at, accepted),
             Step::Accept { accepted } => return self.accept(number, &promoter, accepted),
         }
@@ -120,6 +122,14 @@ impl World {
             return Ok(());
         }
         let (by, entered, founded) = (agreed.node, agreed.held.entered, agreed.founded);
+        let members = match kind {
+            Kind::Joining(own) => self.members_with(own, &agreed.members, promoter),
+            _ => Ok(agreed.members),
+        };
+        let Ok(members) = members else {
+            self.give_up(number, "no place is free");
+            return Ok(());
+        };
         let mut agreed: Vec<Transaction> = Vec::new();
         for one in history.transactions() {
             if !agreed.iter().any(|has| has.gtid() == one.gtid()) {
@@ -132,12 +142,42 @@ impl World {
             self.agreed.push((ballot.epoch, agreed.clone()));
             self.check_agreed(0)?;
         }
-        self.set_step(number, Step::Feed { history: agreed, founded });
+        self.set_step(number, Step::Feed { history: agreed, founded, members });
         Ok(())
     }
 
+    /// The nodes with one that joins.
+    fn members_with(
+        &self,
+        own: Uuid,
+        members: &BTreeSet<Uuid>,
+        promoter: &Promoter,
+    ) -> Result<BTreeSet<Uuid>, String> {
+        let reached = || self.nodes_reached(promoter.at).into_iter().map(|node| &self.nodes[node]);
+        let present = promoter.promotion.promises().keys().copied();
+        let present =
+            present.chain(reached().filter(|node| !node.is_blank()).map(|node| node.uuid)).collect();
+        let is_newcomer = |node: &&Node| node.is_blank() && node.uuid != own && !members.contains(&node.uuid);
+        members_with(own, members, &present, reached().filter(is_newcomer).count())
+    }
+
+    /// Whether all nodes are there, as a node sees it, and `joiner` is none of them.
+    pub fn is_complete_without(&self, node: usize, joiner: Uuid) -> bool {
+        let reached = self.nodes_reached(node);
+        let is_there = |member: &Uuid| reached.iter().any(|node| self.nodes[*node].uuid == *member);
+        let accepted = self.nodes[node].memory.accepted();
+        accepted.is_some_and(|of| !of.members.contains(&joiner) && of.members.iter().all(is_there))
+    }
+
     /// Gives the successor what it lacks, and sees that it has it.
-    fn feed(&mut self, number: usize, promoter: &Promoter, history: &[Transaction], founded: Option<Ballot>) {
+    fn feed(
+        &mut self,
+        number: usize,
+        promoter: &Promoter,
+        history: &[Transaction],
+        founded: Option<Ballot>,
+        members: &BTreeSet<Uuid>,
+    ) {
         let server = promoter.successor;
         if !self.servers[server].is_alive || self.cut_off.contains(&(promoter.at, server)) {
             return self.give_up(number, "the successor cannot be reached");
@@ -180,6 +220,7 @@ impl World {
             ballot,
             founded: founded.unwrap_or(ballot),
             source: server_name(server),
+            members: members.clone(),
             history: gtids(history),
             place,
         };
@@ -201,17 +242,21 @@ impl World {
             }
             return;
         }
-        if let Ok(memory) = ours.memory.join(accepted) {
+        self.set_step(number, Step::Accept { accepted: accepted.clone() });
+    }
+
+    /// Enough of the others have accepted that it joins.
+    fn join(&mut self, at: usize, accepted: &Accepted) {
+        let ours = &mut self.nodes[at];
+        if !ours.is_hung
+            && has_place_of(&ours.live, accepted)
+            && let Ok(memory) = ours.memory.join(accepted)
+        {
             (ours.memory, ours.kept, ours.withholds, ours.has_forgotten) = (memory, None, false, false);
-            let by = ours.uuid;
             self.outcome.joined += 1;
             self.is_to_check = true;
             self.say(|| format!("node {at} joins in {}", accepted.ballot));
-            if let Some(promoter) = &mut self.promoters[number] {
-                promoter.promotion.accepted(by);
-            }
         }
-        self.set_step(number, Step::Accept { accepted: accepted.clone() });
     }
 
     fn accept(&mut self, number: usize, promoter: &Promoter, accepted: &Accepted) -> Result<(), Broken> {
@@ -233,6 +278,9 @@ impl World {
             // All have recorded it. It is in force where a majority accepts it: one before may have come as far.
             promoter.promotion = Promotion::new(accepted.ballot, Kind::Ordinary, self.nodes.len());
             return Ok(());
+        }
+        if let Kind::Joining(_) = promoter.promotion.kind() {
+            self.join(promoter.at, accepted);
         }
         let of = &mut self.servers[promoter.successor];
         of.is_fed = false;

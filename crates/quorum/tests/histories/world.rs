@@ -428,7 +428,9 @@ impl World {
         if without < bearable || self.nodes[node].is_blank() && without <= bearable || is_all && !has_begun {
             self.say(|| format!("node {node} loses its disk"));
             let uuid = self.nodes[node].uuid;
-            self.nodes[node] = Node { has_forgotten: !is_all, ..Node::blank(uuid) };
+            // The new disk has another name.
+            let name = self.new_uuid();
+            self.nodes[node] = Node { has_forgotten: !is_all, ..Node::blank(name) };
             // What a founder has asked for goes with the connection on which it did.
             self.messages.retain(|(_, to, message)| {
                 let is_founders = matches!(
@@ -439,8 +441,9 @@ impl World {
             });
             // It joins by what the others say after that.
             for number in 0..self.promoters.len() {
-                let is_joining = |of: &Promoter| of.promotion.kind() == Kind::Joining(uuid);
-                if self.promoters[number].as_ref().is_some_and(is_joining) {
+                let is_ended =
+                    |of: &Promoter| [Kind::Joining(uuid), Kind::Founding].contains(&of.promotion.kind());
+                if self.promoters[number].as_ref().is_some_and(is_ended) {
                     self.give_up(number, "its node has lost its disk");
                 }
             }

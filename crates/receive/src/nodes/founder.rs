@@ -8,8 +8,8 @@ use super::common::{held, is_of_size, tell_once};
 use crate::attempt::context::Upstream;
 use binlog::timeline::files::timeline_files;
 use codec::gtid::Uuid;
-use quorum::{Accepted, Ballot, Heard, Kind, Node, Place, Promotion, Reply, Request, Told};
-use std::collections::BTreeMap;
+use quorum::{Accepted, Ballot, Heard, Kind, Node, Place, Promotion, Reply, Request, Told, members_with};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
@@ -122,15 +122,25 @@ impl Founder {
         while !self.has(&accepted.place) && self.upstream.clock.now() < until {
             self.upstream.clock.sleep(CATCH_UP_LOOK);
         }
-        if self.has(&accepted.place) {
-            self.node.join(&accepted).map_err(|error| error.to_string())?;
-            tracing::info!(
-                source = self.upstream.config.name,
-                epoch = ballot.epoch,
-                "this node has joined the quorum"
-            );
+        let is_ready = self.has(&accepted.place);
+        // They go on with it whether this node is ready or not.
+        let mut accepting = BTreeSet::new();
+        self.ask_all(&Request::Accept(accepted.clone()), &mut |reply| {
+            accepting.insert(reply.node);
+        });
+        if !is_ready {
+            return Ok(());
         }
-        self.ask_all(&Request::Accept(accepted), &mut |_| {});
+        // From here on no majority of the members before is without one that knows the new ones.
+        if accepting.len() < promotion.kind().promises_of(self.node.nodes()) {
+            return Err("too few nodes have accepted that this one joins; it is tried again".to_owned());
+        }
+        self.node.join(&accepted).map_err(|error| error.to_string())?;
+        tracing::info!(
+            source = self.upstream.config.name,
+            epoch = ballot.epoch,
+            "this node has joined the quorum"
+        );
         Ok(())
     }
 
@@ -176,13 +186,33 @@ impl Founder {
                 before.source, present.source
             ));
         }
+        let members = match kind {
+            Kind::Joining(own) => self.members_with(own, &agreed.members, promotion)?,
+            _ => agreed.members,
+        };
         Ok(Accepted {
+            members,
             ballot: promotion.ballot(),
             founded: agreed.founded.unwrap_or(promotion.ballot()),
             source: present.source.clone(),
             history: agreed.held.gtids,
             place,
         })
+    }
+
+    /// The nodes of the epoch in which this one joins.
+    fn members_with(
+        &self,
+        own: Uuid,
+        members: &BTreeSet<Uuid>,
+        promotion: &Promotion,
+    ) -> Result<BTreeSet<Uuid>, String> {
+        let heard = self.node.heard();
+        let told = || heard.iter().filter_map(|heard| heard.told.as_ref());
+        let present = promotion.promises().keys().copied();
+        let present = present.chain(told().filter(|told| !told.is_blank).map(|told| told.node)).collect();
+        let newcomers = told().filter(|told| told.is_blank && !members.contains(&told.node)).count();
+        members_with(own, members, &present, newcomers)
     }
 
     /// Asks every node, this one too. Who does not answer is left out.

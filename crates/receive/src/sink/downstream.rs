@@ -291,7 +291,9 @@ mod tests {
         let ballot = Ballot::above(0, [1; 16]);
         let place = quorum::Place { file: "b.000001".to_owned(), identity: 0, offset: 4 };
         let history = GtidState::empty(ServerKind::MySql);
-        let accepted = Accepted { ballot, founded: ballot, source: SOURCE.to_owned(), history, place };
+        let members = [Uuid::from_bytes([1; 16])].into();
+        let source = SOURCE.to_owned();
+        let accepted = Accepted { ballot, founded: ballot, source, members, history, place };
         let empty = || GtidState::empty(ServerKind::MySql);
         for request in [
             Request::Promise(ballot, Kind::Founding),

@@ -170,6 +170,7 @@ mod tests {
             ballot: ballot(epoch),
             founded: ballot(1),
             source: source.to_owned(),
+            members: (1..=9).map(|node| Uuid::from_bytes([node; 16])).collect(),
             history: GtidState::empty(ServerKind::MariaDb),
             place: Place { file: "b.000001".to_owned(), identity: 0, offset: 4 },
         }

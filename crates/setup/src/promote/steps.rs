@@ -361,6 +361,7 @@ impl Promote {
             ballot,
             founded,
             source: self.successor.identity.uuid.clone(),
+            members: agreed.members,
             history: agreed.held.gtids,
             place: Place { file, identity: 0, offset },
         };
@@ -475,7 +476,8 @@ mod tests {
             Some((source.to_owned(), Place { file: "b.000001".to_owned(), identity, offset }))
         };
         let held = Held { entered: 1, gtids: GtidState::empty(ServerKind::MySql) };
-        let agreed = Agreed { node: node(1), founded: None, held, to_compare: vec![node(2)] };
+        let members = [node(1), node(2)].into();
+        let agreed = Agreed { node: node(1), founded: None, held, members, to_compare: vec![node(2)] };
         let compare =
             |other| compare_ends(&agreed, &BTreeMap::from([(node(1), end("a", 7, 9)), (node(2), other)]));
         assert_eq!(compare(end("a", 7, 5)), Ok(()));

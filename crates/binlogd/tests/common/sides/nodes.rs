@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::common::Server;
-use crate::common::daemon::Daemon;
+use crate::common::daemon::{Daemon, Launch, temporary_folder};
 use crate::common::proxy::{Direction, Ending, Fault, Proxy, address_of};
 use crate::common::readers::serve_port;
 
@@ -46,6 +46,13 @@ impl Nodes {
 
     /// As [`Nodes::start`]: one for each of these data folders. One without a folder gets a temporary one.
     pub fn start_in(servers: &[&Server], data_dirs: Vec<Option<PathBuf>>) -> Nodes {
+        let mut nodes = Nodes::prepare(servers, data_dirs);
+        (0..nodes.count()).for_each(|node| nodes.begin(node));
+        nodes
+    }
+
+    /// The same, and none of them runs yet.
+    pub fn prepare(servers: &[&Server], data_dirs: Vec<Option<PathBuf>>) -> Nodes {
         let count = data_dirs.len();
         let node = |data_dir| Node {
             daemon: None,
@@ -54,9 +61,7 @@ impl Nodes {
             to_servers: servers.iter().map(|server| Proxy::before(server)).collect(),
             to_others: (1..count).map(|_| Proxy::start(nobody())).collect(),
         };
-        let mut nodes = Nodes { nodes: data_dirs.into_iter().map(node).collect() };
-        (0..count).for_each(|node| nodes.begin(node));
-        nodes
+        Nodes { nodes: data_dirs.into_iter().map(node).collect() }
     }
 
     pub fn count(&self) -> usize {
@@ -71,7 +76,8 @@ impl Nodes {
         self.nodes[node].to_others.iter().map(|way| way.address().to_string()).collect()
     }
 
-    fn flags(&self, node: usize) -> Vec<String> {
+    /// Of its command line.
+    pub fn flags(&self, node: usize) -> Vec<String> {
         let quorum = ["--quorum".to_owned(), self.others(node).join(",")];
         FLAGS.iter().map(ToString::to_string).chain(quorum).collect()
     }
@@ -90,6 +96,23 @@ impl Nodes {
         };
         self.nodes[node].daemon = Some(daemon);
         self.lead_to(node);
+    }
+
+    /// Starts a binlogd in the place of a node, with an empty disk, at an address that no other node knows, with the flags of a node or
+    /// without a quorum. Gives the one that was there before.
+    pub fn begin_apart(&mut self, node: usize, launch: Launch, is_node: bool) -> Option<Daemon> {
+        let url = format!("mysql://repl:secret@{}", self.hosts(node).join(","));
+        let flags = if is_node { self.flags(node) } else { FLAGS.map(str::to_owned).to_vec() };
+        let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
+        let folder = temporary_folder();
+        let data_dir = folder.path().join("data");
+        let daemon = Daemon::start_with(launch, folder, &data_dir, &url, &flags);
+        self.nodes[node].daemon.replace(daemon)
+    }
+
+    /// One node is told where another one serves.
+    pub fn lead(&self, from: usize, to: usize) {
+        self.between(from, to).move_to(([127, 0, 0, 1], serve_port(self.daemon(to))).into());
     }
 
     /// Starts a node again on its disk.
