@@ -312,6 +312,8 @@ pub struct Reply {
     pub node: Uuid,
     /// The highest epoch that it has promised; 0 for none.
     pub promised: u64,
+    /// What it holds of its epoch is more than the timeline that it writes goes on with: the source lost some of that, or is another one.
+    pub keeps: bool,
     /// To a promise, and to a look: what it holds, from which server it receives, and where its copy of that ends.
     pub promise: Option<(Promise, Option<(String, Place)>)>,
 }
@@ -320,6 +322,8 @@ pub struct Reply {
 struct ReplyWords {
     node: String,
     promised: u64,
+    #[serde(default)]
+    keeps: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     promise: Option<PromiseWords>,
 }
@@ -343,7 +347,12 @@ impl Reply {
             source: end.as_ref().map(|(source, _)| source.clone()),
             end: end.as_ref().map(|(_, place)| place.into()),
         });
-        as_json(&ReplyWords { node: self.node.to_string(), promised: self.promised, promise })
+        as_json(&ReplyWords {
+            node: self.node.to_string(),
+            promised: self.promised,
+            keeps: self.keeps,
+            promise,
+        })
     }
 
     /// The reverse.
@@ -358,7 +367,12 @@ impl Reply {
             let end = words.end.as_ref().map(PlaceWords::meant).transpose()?;
             Ok((Promise { held, accepted }, words.source.zip(end)))
         });
-        Ok(Reply { node: uuid(&words.node)?, promised: words.promised, promise: promise.transpose()? })
+        Ok(Reply {
+            node: uuid(&words.node)?,
+            promised: words.promised,
+            keeps: words.keeps,
+            promise: promise.transpose()?,
+        })
     }
 }
 

@@ -8,7 +8,7 @@ mod identities;
 #[cfg(test)]
 mod tests;
 
-use crate::ballot::{Accepted, Kind, Place, comes_later, majority};
+use crate::ballot::{Accepted, Ballot, Kind, Place, comes_later, majority};
 use crate::memory::{Memory, Refusal, Standing};
 use crate::promotion::{Held, Promise};
 use crate::words::{Confirmation, Reply, Request, Senseless, Told, of_record, to_record};
@@ -33,6 +33,9 @@ pub enum NodeError {
     /// Its memory was not read yet.
     #[error("it has just begun, and has not read its memory yet")]
     NotReady,
+    /// Its memory has changed while it was joining.
+    #[error("its memory has changed while it was joining; it is tried again")]
+    NotBlankSince,
     /// By its memory.
     #[error(transparent)]
     Refused(#[from] Refusal),
@@ -221,20 +224,31 @@ impl Node {
         self.state().heard.clone()
     }
 
-    /// A session writes `timeline`, whose server is `source`. `withholds`: that one lacks, or may lack, what the copy holds.
+    /// A session writes `timeline`, whose server is `source`. `lacks`: whether that one lacks, or may lack, what the copy holds and a
+    /// fork took from it, by the contents of the transactions; `None` where no fork took anything.
     ///
     /// # Errors
     /// When what was kept of the epoch is needed no more, and that cannot be written down.
-    pub fn attached(&self, timeline: &Path, source: &str, withholds: bool) -> Result<(), NodeError> {
+    pub fn attached(&self, timeline: &Path, source: &str, lacks: Option<bool>) -> Result<(), NodeError> {
         let mut state = self.state();
+        let of_epoch =
+            state.memory.accepted().filter(|accepted| accepted.ballot.epoch == state.memory.entered());
+        let is_kept_of = state.kept.is_some() && of_epoch.is_some_and(|accepted| accepted.source == source);
+        // Where its logs began anew nobody has compared anything, and it may give the same GTIDs once more.
+        let withholds = lacks.unwrap_or(is_kept_of);
         let attached = Attached { timeline: timeline.to_owned(), source: source.to_owned(), withholds };
         if state.attached.as_ref() == Some(&attached) {
             return Ok(());
         }
         state.attached = Some(attached);
-        let of_epoch =
-            state.memory.accepted().filter(|accepted| accepted.ballot.epoch == state.memory.entered());
-        if !withholds && state.kept.is_some() && of_epoch.is_some_and(|accepted| accepted.source == source) {
+        if is_kept_of && lacks.is_none() {
+            tracing::error!(
+                "quorum: the logs of {source} began anew without what was acknowledged in epoch {}: nothing is acknowledged to it. Promote \
+                 a server that has everything, or, where this was meant, end the nodes, remove {QUORUM_FILE} at each, and start them",
+                state.memory.entered()
+            );
+        }
+        if is_kept_of && lacks == Some(false) {
             // The source has everything that was kept, so that its timeline goes on with it.
             let memory = state.memory.clone();
             self.write(&mut state, memory, None)?;
@@ -244,13 +258,13 @@ impl Node {
         Ok(())
     }
 
-    /// The source has got back what it lacked.
+    /// The source has got back what it lacked, by the contents of the transactions.
     ///
     /// # Errors
     /// As [`Node::attached`].
     pub fn released(&self) -> Result<(), NodeError> {
         let attached = self.state().attached.clone();
-        attached.map_or(Ok(()), |attached| self.attached(&attached.timeline, &attached.source, false))
+        attached.map_or(Ok(()), |attached| self.attached(&attached.timeline, &attached.source, Some(false)))
     }
 
     /// Everything before `at` is on stable storage here, and is about to be acknowledged.
@@ -315,7 +329,7 @@ impl Node {
     }
 
     /// Whether a timeline has a place. A file that cannot be read is looked at again. Of a place without identity: whether it has
-    /// such a file so far, or begins with a later one, which the server wrote after the place.
+    /// such a file so far. A new timeline of the source begins with that file or before it.
     fn has_place(
         &self,
         state: &mut State,
@@ -324,10 +338,7 @@ impl Node {
         durable: &Position,
         place: &Place,
     ) -> bool {
-        let Some(index) = files.iter().position(|file| *file == place.file) else {
-            let begins_later = |first: &String| comes_later(first, &place.file) == Ok(true);
-            return place.identity == 0 && files.first().is_some_and(begins_later);
-        };
+        let Some(index) = files.iter().position(|file| *file == place.file) else { return false };
         let is_live = index + 1 == files.len();
         let path = timeline.join(&place.file);
         let end = match is_live && *durable.file == *place.file {
@@ -413,8 +424,9 @@ impl Node {
         if let Some(accepted) = &told.accepted {
             heard.accepted = Some(accepted.clone());
         }
-        (heard.told, heard.error) = (Some(told), None);
+        heard.told = Some(told);
         let taken = self.follow(&mut state, other);
+        state.heard[other].error = of_another_founding(&state.memory, state.heard[other].accepted.as_ref());
         self.count(&mut state, other);
         taken
     }
@@ -494,21 +506,26 @@ impl Node {
         self.take(&mut state, memory)?;
         let promised = promised(&state.memory);
         if matches!(request, Request::Record(_) | Request::Accept(_)) {
-            return Ok(Reply { node, promised, promise: None });
+            return Ok(Reply { node, promised, keeps: false, promise: None });
         }
+        let keeps = state.kept.is_some();
         let held = state.kept.clone().unwrap_or_else(held);
         let held = Held { entered: state.memory.entered(), gtids: held };
         let promise = Promise { held, accepted: state.memory.accepted().cloned() };
         drop(state);
-        Ok(Reply { node, promised, promise: Some((promise, self.end())) })
+        Ok(Reply { node, promised, keeps, promise: Some((promise, self.end())) })
     }
 
-    /// A blank node has promoted the present source and joins.
+    /// A blank node has promoted the present source and joins. `since`: what [`Node::changes`] said when the node was blank and had asked
+    /// for no promise yet. One that has belonged to the quorum meanwhile, and forgot it, may have confirmed what is not in the promises.
     ///
     /// # Errors
-    /// When it is not blank, or that cannot be written down.
-    pub fn join(&self, accepted: &Accepted) -> Result<(), NodeError> {
+    /// When it is not blank, or was not all the time, or that cannot be written down.
+    pub fn join(&self, accepted: &Accepted, since: u64) -> Result<(), NodeError> {
         let mut state = self.state();
+        if self.changes() != since {
+            return Err(NodeError::NotBlankSince);
+        }
         let memory = state.memory.join(accepted)?;
         self.take(&mut state, memory)
     }
@@ -589,6 +606,17 @@ impl Node {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Why a node that is heard never counts for this one: two founders at once got some of the nodes each.
+fn of_another_founding(memory: &Memory, accepted: Option<&Accepted>) -> Option<String> {
+    let (own, other): (&Ballot, &Ballot) = (&memory.accepted()?.founded, &accepted?.founded);
+    (own != other).then(|| {
+        format!(
+            "it belongs to a quorum that began with {other}, and this node to one that began with {own}: at the nodes of the smaller part, \
+             end binlogd, remove {QUORUM_FILE} and start it, and they join the others"
+        )
+    })
 }
 
 /// The highest epoch that a memory has promised, be it to a founder; 0 for none.

@@ -65,7 +65,7 @@ impl Scene {
 
     /// Where the copy ends.
     fn place(&self) -> Place {
-        self.node.attached(&self.timeline(), SOURCE, false).unwrap();
+        self.node.attached(&self.timeline(), SOURCE, None).unwrap();
         self.node.end().unwrap().1
     }
 
@@ -134,7 +134,7 @@ fn another_counts_for_its_place_in_the_same_file_and_epoch_alone() {
     scene.hears(1, Place { offset: 90, ..place.clone() }, false);
     assert_eq!(scene.confirmed(), Some(90));
     // A source that lacks what this node holds.
-    scene.node.attached(&scene.timeline(), SOURCE, true).unwrap();
+    scene.node.attached(&scene.timeline(), SOURCE, Some(true)).unwrap();
     scene.hears(1, place.clone(), false);
     assert_eq!(scene.confirmed(), Some(90));
     assert!(scene.node.told(false).unwrap().confirmation.unwrap().withholds);
@@ -293,4 +293,70 @@ fn what_another_lacks_is_counted_over_files() {
     scene.published.is_at(&scene.timeline(), Some(&Position::new("b.000002", 40)));
     assert_eq!(scene.node.bytes_behind(&earlier), Some(47));
     assert_eq!(scene.node.bytes_behind(&Place { offset: 30, ..of_file("b.000002") }), Some(10));
+}
+
+#[test]
+fn what_a_source_lost_is_kept_until_its_contents_were_compared() {
+    let scene = Scene::new().counting();
+    let held = GtidState::parse(ServerKind::MySql, &format!("{SOURCE}:1-2")).unwrap();
+    scene.node.timeline_ends(&held).unwrap();
+    let kept = || {
+        let reply = scene.ask(Request::Look).unwrap();
+        reply.promise.unwrap().0.held.gtids
+    };
+    // Its logs began anew: nobody has compared anything, whatever its GTIDs say.
+    let attached = |lacks| scene.node.attached(&scene.timeline(), SOURCE, lacks).unwrap();
+    let withholds = || scene.node.told(false).unwrap().confirmation.unwrap().withholds;
+    attached(None);
+    assert!(withholds() && kept() == held);
+    attached(Some(true));
+    assert!(withholds() && kept() == held);
+    attached(Some(false));
+    assert!(!withholds() && kept() == nothing(), "it was handed back");
+}
+
+#[test]
+fn a_node_that_belonged_to_the_quorum_while_it_joined_does_not_join() {
+    let scene = Scene::new();
+    let accepted = scene.source(5, 1, SOURCE);
+    let since = scene.node.changes();
+    scene.node.join(&accepted, since).unwrap();
+    scene.node.forget().unwrap();
+    assert_eq!(scene.node.memory(), Memory::default(), "it is blank again");
+    let refused = scene.node.join(&scene.source(6, 1, SOURCE), since).unwrap_err();
+    assert!(matches!(refused, NodeError::NotBlankSince), "{refused}");
+    scene.node.join(&scene.source(6, 1, SOURCE), scene.node.changes()).unwrap();
+}
+
+#[test]
+fn a_node_of_another_founding_is_named() {
+    let scene = Scene::new().counting();
+    let told = |founded| Told {
+        node: Uuid::from_bytes([2; 16]),
+        nodes: 3,
+        accepted: Some(scene.source(7, founded, SOURCE)),
+        is_blank: false,
+        promised: 7,
+        confirmation: None,
+    };
+    scene.node.hear(0, Ok(told(2))).unwrap();
+    let error = scene.node.heard()[0].error.clone().unwrap();
+    assert!(error.contains("began with epoch 2") && error.contains(QUORUM_FILE), "{error}");
+    assert_eq!(scene.node.memory().accepted().unwrap().ballot, ballot(1));
+    scene.node.hear(0, Ok(told(1))).unwrap();
+    assert_eq!(scene.node.heard()[0].error, None);
+}
+
+#[test]
+fn an_epoch_is_entered_by_the_file_of_its_place_and_by_no_later_one() {
+    let scene = Scene::new().counting();
+    let place = Place { file: FILE.to_owned(), identity: 0, offset: scene.end };
+    scene.ask(Request::Promise(ballot(2), Kind::Ordinary)).unwrap();
+    scene.ask(Request::Accept(Accepted { place, ..scene.source(2, 1, SOURCE) })).unwrap();
+    let later = "b.000002".to_owned();
+    let at = Position::new(later.as_str(), 4);
+    scene.node.tend(&scene.timeline(), std::slice::from_ref(&later), &at, nothing).unwrap();
+    assert_eq!(scene.node.epoch(), 0, "its GTIDs do not say that it has the bytes");
+    scene.node.tend(&scene.timeline(), &[FILE.to_owned(), later], &at, nothing).unwrap();
+    assert_eq!(scene.node.epoch(), 2);
 }

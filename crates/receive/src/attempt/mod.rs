@@ -414,8 +414,8 @@ impl Attempt<'_> {
         let Some((node, timeline)) = self.upstream.quorum.as_ref().zip(copy.timeline()) else {
             return Ok(());
         };
-        let withholds = forks.is_some_and(ForkWatch::withholds);
-        node.attached(timeline.folder(), &source.uuid, withholds).map_err(CopyError::from)?;
+        let lacks = forks.map(ForkWatch::withholds);
+        node.attached(timeline.folder(), &source.uuid, lacks).map_err(CopyError::from)?;
         if let Some(end) = timeline.end() {
             let held = || (*self.upstream.monitor.gtids().durable).clone();
             node.tend(timeline.folder(), timeline.log.files(), &end, held).map_err(CopyError::from)?;

@@ -9,10 +9,11 @@ use crate::attempt::open_timeline::OpenTimeline;
 use crate::peers::{BEFORE_MAX, Completed};
 use crate::sink::publish::publish_timelines;
 use binlog::timeline::{Reason, Timeline};
-use codec::ServerKind;
 use codec::event::FormatDescription;
 use codec::gtid::{GtidState, MariadbGtid, MariadbGtidState};
+use codec::{BinlogName, ServerKind};
 use config::OnGap;
+use quorum::Standing;
 use source::complaint::{Complaint, ER_FATAL_READING_BINLOG};
 use source::identify::SourceIdentity;
 use source::negotiate::locate_request;
@@ -27,6 +28,16 @@ pub(crate) struct FirstFile {
     pub(crate) format: Option<FormatDescription>,
     /// GTIDs of what the source wrote and can send from no file any more, as far as it says so.
     purged: GtidState,
+}
+
+/// Where the place of an epoch stands that a node is to enter.
+enum PlaceOfEpoch {
+    /// In the files that are received anyway, or there is none to be had.
+    Held,
+    /// In an earlier file, with which the timeline is to begin.
+    At(String, FormatDescription),
+    /// In a file that the source has purged.
+    Purged,
 }
 
 impl Attempt<'_> {
@@ -54,6 +65,11 @@ impl Attempt<'_> {
             }
             other => other?,
         };
+        let (first, for_gap) = match self.with_the_place_of_the_epoch(copy, source, &first.name)? {
+            PlaceOfEpoch::At(name, format) => (FirstFile { name, format: Some(format), ..first }, false),
+            PlaceOfEpoch::Held => (first, false),
+            PlaceOfEpoch::Purged => (first, true),
+        };
         let held = copy.holding().map(|holding| holding.gtids).unwrap_or_default();
         // A history without GTIDs says nothing of what it lacks, unless something is known to be missing.
         let is_new = matches!(reason, Reason::First | Reason::Stranger);
@@ -80,6 +96,9 @@ impl Attempt<'_> {
             previous: String::new(), // Filled in by the copy, which knows its folders.
             purged: Vec::new(),
         };
+        if for_gap {
+            self.leave_timeline(copy, true)?;
+        }
         self.begin(copy, info, 0, &completed)?;
         copy.expect_first(first.format);
         Ok(())
@@ -126,6 +145,37 @@ impl Attempt<'_> {
             );
         }
         Ok(())
+    }
+
+    /// A new timeline of the source of an epoch that this node has not entered begins with the file of the epoch's place, or before it:
+    /// by the bytes up to there it is known that the copy holds what was agreed on. By its GTIDs alone it is not, for another server,
+    /// or the same one before it lost them, may have given them to other transactions.
+    fn with_the_place_of_the_epoch(
+        &self,
+        copy: &HeldCopy,
+        source: &SourceIdentity,
+        first: &str,
+    ) -> Result<PlaceOfEpoch, AttemptError> {
+        let Some(node) = &self.upstream.quorum else { return Ok(PlaceOfEpoch::Held) };
+        let memory = node.memory();
+        let Standing::Entering(accepted) = memory.standing() else { return Ok(PlaceOfEpoch::Held) };
+        let place = &accepted.place.file;
+        let (of_place, of_first) = (BinlogName::parse(place)?, BinlogName::parse(first)?);
+        if accepted.source != source.uuid || of_place.base() != of_first.base() || of_place >= of_first {
+            return Ok(PlaceOfEpoch::Held);
+        }
+        match self.look(copy, source, place) {
+            Ok(look) => Ok(PlaceOfEpoch::At(place.clone(), look.format)),
+            Err(AttemptError::Wire(WireError::Server { code: ER_FATAL_READING_BINLOG, .. })) => {
+                tracing::warn!(
+                    source = self.upstream.config.name,
+                    "the source has {place} no more, up to which the log of epoch {} was agreed on: this node joins the quorum anew",
+                    accepted.ballot.epoch
+                );
+                Ok(PlaceOfEpoch::Purged)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// The node of a quorum keeps what the live timeline holds until another one has it. With a gap it counts no more.

@@ -115,6 +115,10 @@ impl Founder {
     }
 
     fn join(&self, present: &Present, promised: u64) -> Result<(), String> {
+        let since = self.node.changes();
+        if self.node.memory().accepted().is_some() {
+            return Ok(());
+        }
         let ballot = self.ballot(promised);
         let mut promotion = Promotion::new(ballot, Kind::Joining(present.uuid), self.node.nodes());
         let accepted = self.propose(&mut promotion, present)?;
@@ -135,7 +139,7 @@ impl Founder {
         if accepting.len() < promotion.kind().promises_of(self.node.nodes()) {
             return Err("too few nodes have accepted that this one joins; it is tried again".to_owned());
         }
-        self.node.join(&accepted).map_err(|error| error.to_string())?;
+        self.node.join(&accepted, since).map_err(|error| error.to_string())?;
         tracing::info!(
             source = self.upstream.config.name,
             epoch = ballot.epoch,
