@@ -7,7 +7,7 @@ use codec::ServerKind;
 use rustix::net::getsockname;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
-use wire::{Connection, WireError};
+use wire::{Connection, ResultSet, WireError};
 
 /// ER_PARSE_ERROR: the server does not know the statement.
 const ER_PARSE_ERROR: u16 = 1064;
@@ -76,14 +76,19 @@ impl Server {
     /// # Errors
     /// When the connection fails.
     pub fn end_of_log(connection: &mut Connection) -> Result<Option<(String, u64)>, WireError> {
+        let Some(rows) = Server::log_status(connection)? else { return Ok(None) };
+        let position = rows.get(0, "Position").and_then(|position| position.parse().ok());
+        Ok(rows.get(0, "File").map(str::to_owned).zip(position))
+    }
+
+    /// What it says of its binary log. `None` when it does not.
+    pub(crate) fn log_status(connection: &mut Connection) -> Result<Option<ResultSet>, WireError> {
         // MySQL 8.2 brought the new word, and 8.4 lost the old one. MariaDB has the old one.
         let rows = match connection.query("SHOW BINARY LOG STATUS") {
             Err(WireError::Server { code: ER_PARSE_ERROR, .. }) => connection.query("SHOW MASTER STATUS"),
             other => other,
         };
-        let Some(rows) = answered(rows)?.ok() else { return Ok(None) };
-        let position = rows.get(0, "Position").and_then(|position| position.parse().ok());
-        Ok(rows.get(0, "File").map(str::to_owned).zip(position))
+        Ok(answered(rows)?.ok())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Another source for a quorum of three binlogds, by `binlogd promote`: on real servers, with clients that write meanwhile.
 
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
@@ -8,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use crate::common::daemon::Daemon;
 use crate::common::ledger::{self, Ledger, Manner};
-use crate::common::pair::{replicate, wait_replicated};
-use crate::common::proxy::Proxy;
+use crate::common::pair::{gtid_executed, replicate, wait_replicated};
+use crate::common::proxy::{Direction, Ending, Fault, Proxy, address_of};
 use crate::common::readers::{make_account, serve_port};
 use crate::common::semi_sync::SemiSync;
 use crate::common::verbs::{binlogd, text};
@@ -26,6 +27,10 @@ const FLAGS: [&str; 8] =
 /// No commit for so long: nothing is acknowledged.
 const QUIET: Duration = Duration::from_secs(1);
 const COMMITS: usize = 50;
+/// Each packet to or from the successor comes so much later: a promoter is killed between two of its statements there.
+const SLOW: Duration = Duration::from_millis(50);
+/// From now on nothing passes, and what comes is closed at once.
+const CUT: Fault = Fault::CutAfter { direction: Direction::ToSource, bytes: 0, ending: Ending::Reset };
 
 /// Three nodes, each reached by an address that is known before it starts; a source and its replica.
 struct Scene {
@@ -34,6 +39,8 @@ struct Scene {
     folder: tempfile::TempDir,
     old: Server,
     new: Server,
+    /// Another replica, which is to be pointed to the new source.
+    third: Option<Server>,
 }
 
 fn nobody() -> SocketAddr {
@@ -42,18 +49,23 @@ fn nobody() -> SocketAddr {
 
 impl Scene {
     fn start(name: &str) -> Scene {
+        Scene::start_with(name, false)
+    }
+
+    fn start_with(name: &str, has_third: bool) -> Scene {
         let options: &[&str] = if name.starts_with("mysql") { &[] } else { &["--log-slave-updates=1"] };
         let (old, new) = (Server::start(name, options), Server::start(name, options));
         make_account(&old);
         ledger::create_table(&old);
         replicate(&new, &old);
+        let third = has_third.then(|| Server::start(name, options));
+        third.iter().for_each(|third| replicate(third, &old));
         wait_replicated(&new, &old);
         let fronts = (0..3).map(|_| Proxy::start(nobody())).collect();
         let folder = tempfile::tempdir().expect("a folder");
-        let mut scene = Scene { fronts, nodes: Vec::new(), folder, old, new };
+        let mut scene = Scene { fronts, nodes: Vec::new(), folder, old, new, third };
         for node in 0..3 {
-            let url =
-                format!("mysql://repl:secret@127.0.0.1:{},127.0.0.1:{}", scene.old.port(), scene.new.port());
+            let url = format!("mysql://repl:secret@{}", scene.hosts().join(","));
             let others = scene.others(node).join(",");
             let flags: Vec<&str> = FLAGS.into_iter().chain(["--quorum", &others]).collect();
             let daemon = Daemon::start_on(&url, &flags);
@@ -63,6 +75,11 @@ impl Scene {
         SemiSync::enable(&scene.old, NEVER);
         (0..3).for_each(|node| drop(scene.wait_counting(node)));
         scene
+    }
+
+    fn hosts(&self) -> Vec<String> {
+        let servers = [&self.old, &self.new].into_iter().chain(&self.third);
+        servers.map(|server| address_of(server).to_string()).collect()
     }
 
     fn others(&self, node: usize) -> Vec<String> {
@@ -80,26 +97,41 @@ impl Scene {
     fn config(&self, node: usize) -> PathBuf {
         let path = self.folder.path().join(format!("node{node}.toml"));
         let data_dir = self.nodes[node].data_dir();
-        let (others, hosts) = (self.others(node), [self.old.port(), self.new.port()]);
+        let (others, hosts) = (self.others(node), self.hosts());
         let text = format!(
             "data_dir = {data_dir:?}\n[serve]\nlisten = '127.0.0.1:0'\n[[source]]\nname = 'default'\nuser = 'repl'\npassword = 'secret'\n\
-             hosts = {:?}\nquorum = {others:?}\n",
-            hosts.map(|port| format!("127.0.0.1:{port}"))
+             hosts = {hosts:?}\nquorum = {others:?}\n"
         );
         std::fs::write(&path, text).expect("a file");
         path
     }
 
     fn arguments(&self, node: usize, to: &Server, more: &[&str]) -> Vec<String> {
+        self.arguments_to(node, address_of(to), more)
+    }
+
+    fn arguments_to(&self, node: usize, to: SocketAddr, more: &[&str]) -> Vec<String> {
         let (config, front) =
             (self.config(node).display().to_string(), self.fronts[node].address().to_string());
-        let to = format!("mysql://root@127.0.0.1:{}", to.port());
+        let to = format!("mysql://root@{to}");
         let line = ["promote", "--config", &config, "--node", &front, "--to", &to];
         line.iter().chain(more).map(ToString::to_string).collect()
     }
 
     fn promote(&self, node: usize, to: &Server, more: &[&str]) -> Output {
         binlogd(&self.arguments(node, to, more))
+    }
+
+    /// Nothing is done, and the words are said.
+    #[track_caller]
+    fn refuses(&self, node: usize, to: &Server, words: &[&str]) {
+        let output = self.promote(node, to, &["--yes"]);
+        let told = text(&output.stderr);
+        assert!(!output.status.success(), "{}", text(&output.stdout));
+        println!("{told}");
+        for words in words {
+            assert!(told.contains(words), "{words:?} is not in:\n{told}");
+        }
     }
 
     #[track_caller]
@@ -209,9 +241,54 @@ impl Scene {
     }
 }
 
+/// What stands against it is named, and nothing is done.
+fn what_stands_against_it(scene: &Scene) {
+    let new = &scene.new;
+    let (lead, change, mode, put_back) = match new.kind() {
+        ServerKind::MySql => (
+            "STOP REPLICA SQL_THREAD; CHANGE REPLICATION FILTER REPLICATE_WILD_IGNORE_TABLE = ('nothing.%'); \
+             CHANGE REPLICATION SOURCE TO SOURCE_DELAY = 5; START REPLICA SQL_THREAD",
+            "SET GLOBAL replica_exec_mode = 'IDEMPOTENT'",
+            "SET GLOBAL gtid_mode = ON_PERMISSIVE",
+            "SET GLOBAL gtid_mode = ON; SET GLOBAL replica_exec_mode = 'STRICT'; STOP REPLICA SQL_THREAD; \
+             CHANGE REPLICATION FILTER REPLICATE_WILD_IGNORE_TABLE = (); CHANGE REPLICATION SOURCE TO SOURCE_DELAY = 0; \
+             START REPLICA SQL_THREAD",
+        ),
+        ServerKind::MariaDb => (
+            "STOP SLAVE; SET GLOBAL replicate_wild_ignore_table = 'nothing.%'; CHANGE MASTER TO MASTER_DELAY = 5; START SLAVE",
+            "SET GLOBAL slave_exec_mode = 'IDEMPOTENT'",
+            "SET GLOBAL rpl_semi_sync_master_wait_no_slave = OFF",
+            "SET GLOBAL slave_exec_mode = 'STRICT'; SET GLOBAL rpl_semi_sync_master_wait_no_slave = ON; STOP SLAVE; \
+             SET GLOBAL replicate_wild_ignore_table = ''; CHANGE MASTER TO MASTER_DELAY = 0; START SLAVE",
+        ),
+    };
+    new.sql(lead);
+    new.sql(change);
+    scene.refuses(
+        1,
+        new,
+        &["Replicate_Wild_Ignore_Table = nothing.%", "delayed by 5 s", "exec_mode is \"IDEMPOTENT\""],
+    );
+    new.sql(mode);
+    let named =
+        if new.kind() == ServerKind::MySql { "gtid_mode = ON_PERMISSIVE" } else { "wait_no_slave is OFF" };
+    scene.refuses(0, new, &[named]);
+    new.sql(put_back);
+    let nobody = binlogd(&scene.arguments_to(0, nobody(), &["--yes"]));
+    assert!(text(&nobody.stderr).contains("cannot connect"), "{nobody:?}");
+    scene.fronts[..2].iter().for_each(|front| front.fault(CUT));
+    scene.refuses(2, new, &["1 of 3 nodes can promise, and 2 must"]);
+    scene.fronts[..2].iter().for_each(|front| front.fault(Fault::None));
+    for node in 0..3 {
+        let status = scene.wait_counting(node);
+        assert_eq!(status["quorum"]["promised"], 1, "a refusal changes nothing");
+    }
+}
+
 /// The old source lives and is written to: from the fence on nobody is told of a commit there.
 fn a_source_that_lives(name: &str) {
-    let scene = Scene::start(name);
+    let mut scene = Scene::start_with(name, true);
+    what_stands_against_it(&scene);
     let said = scene.promotes(1, &["--dry-run"]);
     assert!(said.contains("3 of 3 can promise") && said.contains("feed, fence, agree, accept"), "{said}");
     let present = scene.promote(0, &scene.old, &["--yes"]);
@@ -240,16 +317,50 @@ fn a_source_that_lives(name: &str) {
     scene.hook_was_told();
     let failed = scene.promote(1, &scene.new, &["--yes", "--hook", "exit 7"]);
     assert!(failed.status.code() == Some(3) && text(&failed.stderr).contains("exit status: 7"), "{failed:?}");
+    let again = scene.promotes(0, &["--yes", "--repoint"]);
+    assert!(again.contains("is the source already, of epoch"), "{again}");
     assert_eq!(ledger.committed(), told);
+    // The third replicates from the new source; the old one is no replica.
+    let third = scene.third.as_ref().expect("a third");
+    let said = |server, words: &str| format!("{} {words} {}", address_of(server), address_of(&scene.new));
+    assert!(again.contains(&said(third, "replicates from")), "{again}");
+    assert!(again.contains(&said(&scene.old, "does not replicate from")), "{again}");
+    wait_replicated(third, &scene.new);
 
-    // It was only the source of before, and has transactions that nobody was told of.
-    let back = scene.promote(0, &scene.old, &["--yes"]);
-    let refused = text(&back.stderr);
-    assert!(!back.status.success() && refused.contains("wait for an acknowledgement"), "{refused}");
-    println!("{refused}");
-    scene.the_new_one_is_acknowledged(90_000_002);
+    scene.refuses(0, &scene.old, &["wait for an acknowledgement"]);
+    // Behind a partition it lives on, and a client writes. When it has crashed and is back, its tail is listed, and it is refused.
+    let options = connect_options(&scene.old, "root", "", TlsMode::Preferred);
+    let client = std::thread::spawn(move || {
+        let mut client = Connection::connect(&options).expect("a connection");
+        client.query("INSERT INTO ledger.entry VALUES (91000000, 'the tail')").map(drop)
+    });
+    let waits = || scene.promotes(0, &["--yes"]).contains("there for an acknowledgement that does not come");
+    wait_within(PATIENCE, "it is seen that a commit waits there", waits);
     scene.old.kill();
+    assert!(client.join().expect("it ends").is_err(), "told to a client without an acknowledgement");
     drop(ledger);
+    scene.old.restart(&[]);
+    let host = format!(
+        "127.0.0.1:{} has transactions of its own that were acknowledged to nobody",
+        scene.old.port()
+    );
+    let listed = scene.promotes(1, &["--yes"]);
+    assert!(listed.contains(&host), "{listed}");
+    scene.refuses(2, &scene.old, &["has transactions of its own"]);
+    assert_eq!(scene.new.sql("SELECT COUNT(*) FROM ledger.entry WHERE id = 91000000").trim(), "0");
+    if scene.new.kind() == ServerKind::MySql {
+        // The same GTID names another transaction in the history: the old one counts it as there.
+        let (old, new) = (gtid_executed(&scene.old), gtid_executed(&scene.new));
+        let tail = scene.new.sql(&format!("SELECT GTID_SUBTRACT('{old}', '{new}')"));
+        let tail = tail.trim().split('-').take(5).collect::<Vec<_>>().join("-");
+        scene.new.sql(&format!(
+            "SET gtid_next = '{tail}'; INSERT INTO ledger.entry VALUES (92000000, 'another'); SET gtid_next = 'AUTOMATIC'"
+        ));
+        replicate(&scene.old, &scene.new);
+        wait_replicated(&scene.old, &scene.new);
+        scene.refuses(2, &scene.old, &["has other transactions than the nodes hold", &tail, "in the copy:"]);
+    }
+    scene.the_new_one_is_acknowledged(90_000_002);
 }
 
 #[test]
@@ -329,4 +440,147 @@ fn a_promoter_and_a_source_die_mysql() {
 #[test]
 fn a_promoter_and_a_source_die_mariadb() {
     a_promoter_and_a_source_die("mariadb-11.8");
+}
+
+/// Where a promoter is killed.
+#[derive(Debug, Clone, Copy)]
+enum Killed {
+    /// A majority has promised, and nothing else was done.
+    Fenced,
+    /// The successor has everything, and no node has recorded it.
+    Fed,
+    /// One node has.
+    HalfAccepted,
+    /// All have, and nothing was done at the successor.
+    Accepted,
+    /// The successor has forgotten its source, and cannot be written to yet.
+    Opening,
+}
+
+impl Scene {
+    /// Begins to promote the new one at `node`, and kills that. What it does at the successor takes long, so that it is killed where
+    /// it is meant to be.
+    fn kill_a_promoter(&self, node: usize, at: Killed) {
+        let way = Proxy::before(&self.new);
+        let mut verb = Command::new(env!("CARGO_BIN_EXE_binlogd"))
+            .args(self.arguments_to(node, way.address(), &["--yes"]))
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("binlogd runs");
+        let mut lines = BufReader::new(verb.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
+        let mut read_to = |beginning: &str| {
+            let found = lines.find(|line| line.starts_with(beginning));
+            assert!(found.is_some(), "{beginning} was not said: {at:?}");
+        };
+        read_to("to be done:");
+        way.fault(Fault::Latency(SLOW));
+        match at {
+            Killed::Fenced => read_to("fenced:"),
+            Killed::Fed => read_to("fed:"),
+            Killed::HalfAccepted => {
+                read_to("fed:");
+                // Nobody hears the one that will have recorded it.
+                let accepts = (node + 1) % 3;
+                for (number, front) in self.fronts.iter().enumerate() {
+                    match number == accepts {
+                        true => front.fault_present(Fault::Blackout),
+                        false => front.fault(Fault::Blackout),
+                    }
+                }
+                let epoch = self.epoch(accepts);
+                self.nodes[accepts]
+                    .wait_until(|source| source["quorum"]["epoch"].as_u64() > Some(epoch), PATIENCE);
+            }
+            Killed::Accepted => read_to("accepted:"),
+            Killed::Opening => {
+                read_to("accepted:");
+                let status = if self.new.kind() == ServerKind::MariaDb {
+                    "SHOW ALL SLAVES STATUS"
+                } else {
+                    "SHOW REPLICA STATUS"
+                };
+                wait_within(PATIENCE, "it forgets its source", || self.new.sql(status).is_empty());
+            }
+        }
+        verb.kill().expect("it runs");
+        let _ = verb.wait();
+        self.fronts.iter().for_each(|front| front.fault(Fault::None));
+        let read_only = self.new.sql("SELECT @@global.read_only");
+        assert_eq!(read_only.trim(), "1", "{at:?}: it was killed too late");
+    }
+
+    fn epoch(&self, node: usize) -> u64 {
+        self.nodes[node].source()["quorum"]["epoch"].as_u64().expect("an epoch")
+    }
+}
+
+impl Scene {
+    /// A node was away while another source was accepted, and that one has gone on to other files since. With the file of the epoch's
+    /// place it has all that it needs to count; where that was purged it joins anew.
+    fn a_node_comes_late(&mut self, node: usize) {
+        self.new.sql("FLUSH BINARY LOGS");
+        match self.new.kind() {
+            ServerKind::MySql => {
+                drop(self.new.sql("INSERT INTO ledger.entry VALUES (93000000, 'late'); FLUSH BINARY LOGS"))
+            }
+            ServerKind::MariaDb => {
+                let logs = self.new.sql("SHOW BINARY LOGS");
+                let live = logs.lines().last().and_then(|line| line.split('\t').next()).expect("a file");
+                self.new.sql(&format!("PURGE BINARY LOGS TO '{live}'"));
+            }
+        }
+        let others = self.others(node).join(",");
+        let flags: Vec<&str> = FLAGS.into_iter().chain(["--quorum", &others]).collect();
+        self.nodes[node].restart(&flags);
+        self.fronts[node].move_to(([127, 0, 0, 1], serve_port(&self.nodes[node])).into());
+        let counts = self.wait_counting(node);
+        let has_joined = self.nodes[node].log().contains("this node joins the quorum anew");
+        assert_eq!(
+            has_joined,
+            self.new.kind() == ServerKind::MariaDb,
+            "{}\n{counts:#}",
+            self.nodes[node].log()
+        );
+    }
+}
+
+/// A promoter is killed after each step, and another node goes on. Then the old source is made a replica as is said, and is the next one.
+fn a_promoter_is_killed_after_each_step(name: &str) {
+    let mut scene = Scene::start(name);
+    let mut told = BTreeSet::new();
+    let steps = [Killed::Fenced, Killed::Fed, Killed::HalfAccepted, Killed::Accepted, Killed::Opening];
+    for (round, at) in steps.iter().copied().enumerate() {
+        println!("round {round}: {at:?}");
+        let id = 1000 + round as u64;
+        scene.old.sql(&format!("INSERT INTO ledger.entry VALUES ({id}, 'told')"));
+        told.insert(id);
+        let is_last = round + 1 == steps.len();
+        if is_last {
+            scene.nodes[0].kill();
+        }
+        scene.kill_a_promoter(round % 3, at);
+        let said = scene.promotes((round + 1) % 3, &["--yes"]);
+        println!("{said}");
+        scene.nothing_told_is_lost(&told);
+        if is_last {
+            scene.a_node_comes_late(0);
+        }
+        scene.the_new_one_is_acknowledged(2000 + round as u64);
+        told.insert(2000 + round as u64);
+        let statement =
+            said.lines().find_map(|line| line.split_once("make it a replica: ")).expect("a statement").1;
+        scene.old.sql(&statement.replacen('…', "repl", 1).replacen('…', "secret", 1));
+        wait_replicated(&scene.old, &scene.new);
+        std::mem::swap(&mut scene.old, &mut scene.new);
+    }
+}
+
+#[test]
+fn a_promoter_is_killed_after_each_step_mysql() {
+    a_promoter_is_killed_after_each_step("mysql-9.7");
+}
+
+#[test]
+fn a_promoter_is_killed_after_each_step_mariadb() {
+    a_promoter_is_killed_after_each_step("mariadb-11.8");
 }

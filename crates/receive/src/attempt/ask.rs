@@ -195,8 +195,7 @@ impl Upstream {
     /// As [`Connection::connect`].
     pub fn connect_to(&self, host: &HostPort, connect_timeout: Duration) -> Result<Connection, WireError> {
         let config = &self.config;
-        let (password, problem) = config.password_now();
-        let options = ConnectOptions { connect_timeout, ..connect_options(config, host, password) };
+        let (options, problem) = self.options_and_problem(host, connect_timeout);
         let mut shut_down = None;
         let connection = self.network.connect(&options, &mut |socket| {
             // Not in one assignment: the end of an earlier one would forget the newer socket too. Without descriptors left
@@ -208,6 +207,20 @@ impl Upstream {
             tracing::warn!(source = config.name, "{problem}; using the password that it held at the start");
         }
         connection
+    }
+
+    /// How to reach a host with that account.
+    pub fn options_of(&self, host: &HostPort, connect_timeout: Duration) -> ConnectOptions {
+        self.options_and_problem(host, connect_timeout).0
+    }
+
+    fn options_and_problem(
+        &self,
+        host: &HostPort,
+        connect_timeout: Duration,
+    ) -> (ConnectOptions, Option<String>) {
+        let (password, problem) = self.config.password_now();
+        (ConnectOptions { connect_timeout, ..connect_options(&self.config, host, password) }, problem)
     }
 }
 

@@ -39,6 +39,7 @@
 //! | `compare/` | [`Comparison`]: is a GTID the same transaction on both sides? |
 //! | `compare/compared.rs` | [`Compared`]: what that has found |
 //! | `compare/ours.rs`, `compare/target_log.rs` | a transaction of the copy, as it is compared; the target's own binary log |
+//! | `compare/between.rs` | the same between a server and what a binlogd serves |
 //! | `compare/chosen.rs` | which of those that are there already are compared |
 //! | `compare/missing.rs` | what a server counts as there, and its binary log does not hold |
 
@@ -57,6 +58,7 @@ mod steps;
 mod target;
 
 pub use applier::{Applier, Deviation, Remedy, deviations, refusal};
+pub use compare::between::{Side, between};
 pub use compare::compared::{Compared, Version, time};
 pub use compare::{Comparison, Scope};
 pub use found::Found;

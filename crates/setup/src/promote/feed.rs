@@ -60,7 +60,7 @@ impl Feed {
     /// The successor lacks something still. Returns the node to which its replication was led just now.
     pub(super) fn look(&mut self, successor: &mut Successor) -> Result<Option<String>, NoPromotion> {
         let channels = successor.channels()?;
-        let brings = |channel: &&super::successor::Channel| channel.applies && !channel.is_idle;
+        let brings = |channel: &&super::channel::Channel| channel.applies && !channel.is_idle;
         match &self.now {
             None => {
                 if channels.iter().any(|channel| brings(&channel)) {

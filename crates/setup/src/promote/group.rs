@@ -55,6 +55,11 @@ impl Group {
         nodes
     }
 
+    /// The address that is written so.
+    pub(super) fn address(&self, name: &str) -> Option<&HostPort> {
+        self.addresses.iter().find(|address| address.to_string() == name)
+    }
+
     pub(super) fn ballot_above(&self, epoch: u64) -> quorum::Ballot {
         ballot_above(epoch, &*self.upstream.clock)
     }
@@ -113,6 +118,12 @@ impl Answers {
 
     fn held(&self) -> impl Iterator<Item = &Promise> {
         self.replies.iter().filter_map(|(_, reply)| reply.promise.as_ref().map(|(held, _)| held))
+    }
+
+    /// How many of them receive from a server.
+    pub(super) fn attached_to(&self, server: &str) -> usize {
+        let of = |reply: &Reply| Some(reply.promise.as_ref()?.1.as_ref()?.0.clone());
+        self.replies.iter().filter(|(_, reply)| of(reply).is_some_and(|source| source == server)).count()
     }
 
     /// The highest epoch that was promised.
@@ -180,7 +191,7 @@ mod tests {
         let gtids = GtidState::parse(ServerKind::MariaDb, gtids).unwrap();
         let promise = Promise { held: Held { entered: 1, gtids }, accepted: Some(of.clone()) };
         let node = Uuid::from_bytes([node; 16]);
-        (format!("b{promised}"), Reply { node, promised, promise: Some((promise, None)) })
+        (format!("b{promised}"), Reply { node, promised, keeps: false, promise: Some((promise, None)) })
     }
 
     #[test]

@@ -17,16 +17,28 @@
 //! | `group.rs` | [`Group`]: the nodes, and what is asked of them |
 //! | `successor.rs` | [`Successor`]: the server that is to be the source |
 //! | `feed.rs` | who brings the successor what it lacks |
+//! | `fitness.rs` | what on that server would make the work something else, each by name |
+//! | `channel.rs` | one channel of its replication |
+//! | `contents.rs` | whether it has the transactions of the history, and not only their GTIDs |
+//! | `hosts.rs` | the hosts of the list, as the nodes reach them |
 //! | `steps.rs` | [`Promote`]: look, then the steps |
+//! | `repoint.rs` | the other replicas of the list, pointed to the new source |
 //! | `no_promotion.rs` | [`NoPromotion`]: why there is none, or none yet |
 
+mod channel;
+mod contents;
 mod feed;
+mod fitness;
 mod group;
+mod hosts;
 mod no_promotion;
+mod repoint;
 mod steps;
 mod successor;
 
 pub use group::Group;
+pub use hosts::Tail;
 pub use no_promotion::NoPromotion;
+pub use repoint::Repointed;
 pub use steps::{Done, Promote, Request};
 pub use successor::Successor;

@@ -9,7 +9,7 @@ pub enum NoPromotion {
     /// It cannot be reached or asked.
     #[error("{0}: {1}")]
     Successor(String, String),
-    /// It cannot be the source as it is.
+    /// It cannot be the source as it is; each reason by name.
     #[error("{0} cannot be the source: {1}")]
     Unfit(String, String),
     /// Too few nodes answer.
@@ -60,6 +60,21 @@ pub enum NoPromotion {
         source_uuid: String,
         /// Of which epoch.
         epoch: u64,
+    },
+    /// Its transactions cannot be compared with those of the nodes.
+    #[error("whether its transactions are those that the nodes hold could not be compared: {0}")]
+    NotCompared(String),
+    /// Under the GTIDs of the history it has other transactions.
+    #[error(
+        "{host} has other transactions than the nodes hold, under the same GTIDs: a source lost the end of its log, and gave them once \
+         more. Promote a server that has those of the nodes; binlogd forks says what the copy holds of each. If the nodes are fenced already, \
+         nothing is acknowledged until a promotion has ended.{differences}"
+    )]
+    Different {
+        /// The successor.
+        host: String,
+        /// A few lines for each.
+        differences: String,
     },
     /// Another promoter came later.
     #[error(
@@ -143,4 +158,17 @@ pub enum NoPromotion {
         /// What is left to be done.
         left: String,
     },
+}
+
+impl NoPromotion {
+    /// For these reasons.
+    pub(super) fn unfit(host: String, faults: &[String]) -> NoPromotion {
+        match faults {
+            [one] => NoPromotion::Unfit(host, one.clone()),
+            several => {
+                let lines: Vec<String> = several.iter().map(|fault| format!("\n  {fault}")).collect();
+                NoPromotion::Unfit(host, lines.concat())
+            }
+        }
+    }
 }

@@ -1,22 +1,21 @@
 //! The steps of a promotion.
 
+use super::contents::Contents;
 use super::feed::Feed;
+use super::fitness::Quorum;
 use super::group::{Answers, Group};
+use super::hosts::{Hosts, Tail};
 use super::no_promotion::NoPromotion;
 use super::successor::Successor;
 use codec::gtid::{GtidState, Uuid};
 use config::HostPort;
 use quorum::{Accepted, Agreed, Ballot, Kind, Place, Promise, Promotion, Reply, Request as Asked};
-use source::identify::SourceIdentity;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::ConnectOptions;
 
 /// Pause between two looks at what the successor has.
 const FEED_LOOK: Duration = Duration::from_millis(20);
-
-/// Longest time for a host of the list to say who it is.
-const HOST_MAX: Duration = Duration::from_secs(3);
 
 /// What is asked for.
 #[derive(Debug, Clone)]
@@ -29,12 +28,14 @@ pub struct Request {
     pub epoch: Option<u64>,
     /// The command that gives a server what it lacks, for messages.
     pub rescue: String,
+    /// Settings of the server that stay as they are, though they change what its replication makes of a log.
+    pub accept: Vec<String>,
 }
 
 /// A promotion: what was found, and what is to be done.
 pub struct Promote {
-    group: Group,
-    request: Request,
+    pub(super) group: Group,
+    pub(super) request: Request,
     /// The server.
     pub successor: Successor,
     answers: Answers,
@@ -50,6 +51,8 @@ pub struct Promote {
     replicates: bool,
     /// Of the source before, in milliseconds.
     timeout: Option<String>,
+    /// What was compared of its transactions.
+    contents: Contents,
 }
 
 /// What was done.
@@ -72,6 +75,8 @@ struct Fenced {
     founded: Ballot,
     /// Nodes that hold all of it; the best to read from first.
     holders: Vec<HostPort>,
+    /// The node that holds the history, and whether that is more than it serves.
+    holder: (HostPort, bool),
 }
 
 impl Promote {
@@ -88,16 +93,24 @@ impl Promote {
             return Err(NoPromotion::OtherEpoch { asked, found: accepted.ballot.epoch });
         }
         let mut successor = Successor::reach(&request.to, &host)?;
-        if let Some(why) = successor.unfit(accepted.history.kind())? {
-            return Err(NoPromotion::Unfit(host, why));
-        }
-        let (is_host, timeout) = look_at_hosts(&group, &successor, &host, &accepted);
-        if !is_host {
-            let why = "it is none of the hosts in this configuration, by its name and by who answers there: the nodes would never receive \
-                       from it. Add it to hosts at every node";
-            return Err(NoPromotion::Unfit(host, why.to_owned()));
-        }
         let is_source = accepted.source == successor.identity.uuid;
+        let hosts = Hosts::look(&group);
+        let mut servers = hosts.servers();
+        servers.push(accepted.source.clone());
+        let quorum = Quorum {
+            kind: accepted.history.kind(),
+            nodes: group.nodes(),
+            held: &answers.all_held(),
+            servers: &servers,
+            attached: if is_source { group.nodes() } else { answers.attached_to(&successor.identity.uuid) },
+        };
+        let mut faults = successor.faults(&quorum, &request.accept)?;
+        let user = &group.upstream.config.user;
+        faults.extend(hosts.not_received(&host, &successor.identity.uuid, user));
+        if !faults.is_empty() {
+            return Err(NoPromotion::unfit(host, &faults));
+        }
+        let timeout = hosts.timeout_of(&accepted.source);
         // A node that has promised a later epoch, for a promotion that has not ended, counts again in no other than one that is later still.
         let is_in_force = answers.is_in_force(&accepted, group.majority());
         let is_present = is_source && is_in_force && answers.promised() == accepted.ballot.epoch;
@@ -112,9 +125,12 @@ impl Promote {
             request,
             successor,
             answers,
+            contents: Contents::default(),
         };
         if !is_present {
             promote.look_at_gtids(is_source)?;
+            let Promote { group, request, successor, .. } = &promote;
+            promote.contents = Contents::of_this_node(group, &request.to, successor)?;
         }
         Ok(promote)
     }
@@ -151,7 +167,8 @@ impl Promote {
             return Ok(());
         }
         let why = format!(
-            "it has transactions of its own that no node holds: {}. They were acknowledged to nobody, or were never meant for the others",
+            "it has transactions of its own, or from elsewhere, that no node holds: {}. They were acknowledged to nobody, or were never meant for \
+             the others. Build it anew from a backup of the source or by CLONE",
             own.to_line()
         );
         Err(NoPromotion::Unfit(self.successor.host.clone(), why))
@@ -173,6 +190,15 @@ impl Promote {
     /// When it cannot be asked.
     pub fn left_to_open(&mut self) -> Result<Vec<String>, NoPromotion> {
         self.successor.left_to_open(self.timeout.as_deref())
+    }
+
+    /// What the other hosts that answer have written and the successor lacks: it was acknowledged to nobody.
+    ///
+    /// # Errors
+    /// When the successor cannot be asked.
+    pub fn tails(&mut self) -> Result<Vec<Tail>, NoPromotion> {
+        self.successor.ask_executed()?;
+        Ok(Hosts::look(&self.group).tails(&self.successor.identity))
     }
 
     /// Carries it out, and tells `hear` of each step that has ended.
@@ -199,7 +225,11 @@ impl Promote {
             ));
             hear(&format!("agreed: the history is what node {} holds", fenced.agreed.node));
             let accepted = self.feed_rest(&fenced, hear).and_then(|()| {
-                hear(&format!("fed: {} has all of it", self.successor.host));
+                let same = self.compare(&fenced)?;
+                hear(&format!(
+                    "fed: {} has all of it; the newest {same} transactions were compared and are the same",
+                    self.successor.host
+                ));
                 self.accept(fenced)
             });
             let answers = accepted.inspect_err(|_| {
@@ -237,7 +267,13 @@ impl Promote {
         compare_ends(&agreed, &ends).map_err(NoPromotion::OtherLogs)?;
         let founded = agreed.founded.unwrap_or(ballot);
         let holders = self.holders(&answers, &agreed.held.gtids);
-        Ok(Fenced { promotion, agreed, founded, holders })
+        let of_agreed = answers.replies.iter().find(|(_, reply)| reply.node == agreed.node);
+        let holder =
+            of_agreed.and_then(|(name, reply)| Some((self.group.address(name)?.clone(), reply.keeps)));
+        // Who promised has answered.
+        let holder =
+            holder.ok_or_else(|| NoPromotion::OtherLogs("nobody holds what was agreed on".to_owned()))?;
+        Ok(Fenced { promotion, agreed, founded, holders, holder })
     }
 
     fn not_outbid(&self, ballot: Ballot) -> Result<(), NoPromotion> {
@@ -335,6 +371,13 @@ impl Promote {
         }
     }
 
+    /// Of what was agreed on the successor has the transactions, and not only their GTIDs. Gives how many were compared in all.
+    fn compare(&self, fenced: &Fenced) -> Result<u64, NoPromotion> {
+        let (address, keeps) = &fenced.holder;
+        let agreed = &fenced.agreed.held.gtids;
+        self.contents.of_agreed(&self.group, &self.request.to, &self.successor, (address, *keeps), agreed)
+    }
+
     fn not_fed(&self, fenced: &Fenced, lacks: &str) -> NoPromotion {
         NoPromotion::NotFed {
             host: self.successor.host.clone(),
@@ -355,7 +398,7 @@ impl Promote {
         }
         self.refuse_own(&self.answers.all_held(), is_source)?;
         let (file, offset) = self.successor.end_of_log()?;
-        let Fenced { mut promotion, agreed, founded, holders: _ } = fenced;
+        let Fenced { mut promotion, agreed, founded, .. } = fenced;
         let ballot = promotion.ballot();
         let accepted = Accepted {
             ballot,
@@ -407,46 +450,6 @@ impl Promote {
 fn no_memory(group: &Group) -> NoPromotion {
     let why = "the quorum has not begun".to_owned();
     NoPromotion::TooFew { answered: 0, nodes: group.nodes(), needed: group.majority(), why }
-}
-
-/// Who answers at a host, and how long a commit waits there for an acknowledgement, in milliseconds.
-type Who = (String, Option<String>);
-
-/// Whether the successor is one of the hosts, and the timeout of the present source, where that answers.
-fn look_at_hosts(
-    group: &Group,
-    successor: &Successor,
-    host: &str,
-    accepted: &Accepted,
-) -> (bool, Option<String>) {
-    let upstream = &group.upstream;
-    let ask = |host: &HostPort| {
-        let mut connection = upstream.connect_to(host, HOST_MAX).ok()?;
-        connection.set_timeout(HOST_MAX);
-        let identity = SourceIdentity::ask(&mut connection).ok()?;
-        let timeout =
-            connection.query("SHOW GLOBAL VARIABLES LIKE 'rpl\\_semi\\_sync\\_%\\_timeout'").ok()?;
-        let timeout = timeout.get(0, "Value").map(str::to_owned);
-        connection.close();
-        Some((identity.uuid, timeout))
-    };
-    let answers: Vec<(String, Option<Who>)> = std::thread::scope(|scope| {
-        let hosts = &upstream.config.hosts;
-        let asked: Vec<_> = hosts.iter().map(|host| (host, scope.spawn(move || ask(host)))).collect();
-        let answer = |(host, asked): (&HostPort, std::thread::ScopedJoinHandle<'_, _>)| {
-            (host.to_string(), asked.join().ok().flatten())
-        };
-        asked.into_iter().map(answer).collect()
-    });
-    let uuid_of = |answer: &Option<Who>| answer.as_ref().map(|(uuid, _)| uuid.clone());
-    let is_host = answers
-        .iter()
-        .any(|(name, answer)| name == host || uuid_of(answer).as_ref() == Some(&successor.identity.uuid));
-    let timeout = answers.into_iter().find_map(|(_, answer)| match answer {
-        Some((uuid, timeout)) if uuid == accepted.source => timeout,
-        _ => None,
-    });
-    (is_host, timeout)
 }
 
 /// Copies of one server, of which one holds what the other does, end in this order in one log. What has no end now, or is of another

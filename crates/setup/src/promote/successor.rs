@@ -1,13 +1,18 @@
 //! The server that is to be the source.
 
+use super::channel::Channel;
+use super::feed::CHANNEL;
+use super::fitness::{ASKED, Looked, Quorum, faults};
 use super::no_promotion::NoPromotion;
 use crate::Server;
 use crate::doctor::Facts;
-use crate::doctor::server::grants::Privileges;
 use crate::semi_sync::{set, switch_name};
 use codec::ServerKind;
-use codec::gtid::GtidState;
-use source::identify::{SourceIdentity, SourceSemiSync};
+use codec::gtid::{GtidSet, GtidState, MariadbGtidState};
+use repair::rescue::{Applier, deviations};
+use source::identify::SourceIdentity;
+use source::own_session::{Purpose, prepare};
+use std::collections::BTreeSet;
 use std::time::Duration;
 use wire::{ConnectOptions, Connection, ResultSet, WireError};
 
@@ -20,6 +25,13 @@ const LOCK_MAX: u32 = 10;
 /// A session from which nothing comes any more, its machine being gone perhaps, ends after so many seconds, and its lock with it.
 const ORPHAN_MAX: u32 = 30;
 
+/// MariaDB's default, which does nothing to a replica that has followed the log from its beginning: DDL that is there already.
+const FOLLOWS: &str = "slave_ddl_exec_mode";
+
+/// Where the old source does not say how long a commit waits for an acknowledgement, it waits so long, in milliseconds: what a source
+/// commits after its timeout has none.
+const TIMEOUT_MIN_MS: u64 = 3_600_000;
+
 /// The server that is to be the source.
 pub struct Successor {
     connection: Connection,
@@ -31,26 +43,14 @@ pub struct Successor {
     pub facts: Facts,
 }
 
-/// One channel of its replication.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Channel {
-    pub(super) name: String,
-    pub(super) receives: bool,
-    pub(super) applies: bool,
-    /// It has applied all that was received.
-    pub(super) is_idle: bool,
-    /// Why it does not receive, or does not apply.
-    pub(super) error: Option<String>,
-}
-
 impl Successor {
     /// Connects and asks. Changes nothing.
     pub(super) fn reach(options: &ConnectOptions, host: &str) -> Result<Successor, NoPromotion> {
         let failed = |error: WireError| NoPromotion::Successor(host.to_owned(), error.to_string());
         let mut connection = Connection::connect(options).map_err(failed)?;
         connection.set_timeout(STATEMENT_MAX);
-        // Texts are quoted for this mode.
-        connection.query("SET SESSION sql_mode = ''").map_err(failed)?;
+        let refused = |error| NoPromotion::Successor(host.to_owned(), format!("{error}"));
+        prepare(&mut connection, Purpose::Reader).map_err(refused)?;
         let identity = SourceIdentity::ask(&mut connection).map_err(failed)?;
         let facts = Facts::collect(&mut connection, false).map_err(failed)?;
         Ok(Successor { connection, host: host.to_owned(), identity, facts })
@@ -73,58 +73,66 @@ impl Successor {
         )))
     }
 
-    /// Why it cannot be the source as it is, whatever it holds.
-    pub(super) fn unfit(&mut self, kind: ServerKind) -> Result<Option<String>, NoPromotion> {
-        if self.identity.kind != kind {
-            return Ok(Some(format!("it is {}, and the source of the quorum is {kind}", self.identity.kind)));
-        }
-        if !self.identity.has_gtids {
-            let mode = self.facts.variable("gtid_mode").unwrap_or("OFF");
-            return Ok(Some(format!(
-                "it has gtid_mode = {mode}, and without GTIDs nobody can say whether it has every acknowledged transaction"
-            )));
-        }
-        let logs = self.query("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('log_bin', 'log_slave_updates', 'log_replica_updates')")?;
-        let logs = logs.variables().map_err(|error| self.failed(error))?;
-        if let Some((name, _)) = logs.iter().find(|(_, value)| *value == "OFF" || *value == "0") {
-            return Ok(Some(format!("{name} is OFF: the nodes could not receive from it what they lack")));
-        }
-        if self.identity.semi_sync == SourceSemiSync::Absent {
-            return Ok(Some(
-                "it has no semi-sync plugin, and would wait for no acknowledgement: binlogd setup installs it".to_owned(),
-            ));
-        }
-        let alone = ["rpl_semi_sync_source_wait_no_replica", "rpl_semi_sync_master_wait_no_slave"];
-        if let Some(name) = alone.into_iter().find(|name| self.facts.variable(name) == Some("OFF")) {
-            return Ok(Some(format!(
-                "{name} is OFF: a commit before the nodes are attached would be acknowledged by nobody"
-            )));
-        }
-        Ok(self.missing_privileges())
+    /// What stands against it as it is, whatever it holds. `accepted`: names of settings that stay as they are.
+    pub(super) fn faults(
+        &mut self,
+        quorum: &Quorum<'_>,
+        accepted: &[String],
+    ) -> Result<Vec<String>, NoPromotion> {
+        let names = ASKED.map(|name| format!("'{name}'")).join(", ");
+        let more = self.query(&format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({names})"))?;
+        let more = more.variables().map_err(|error| self.failed(error))?;
+        self.facts.variables.extend(more);
+        // One that an interrupted promotion has left is taken away.
+        let mut channels = self.channels()?;
+        channels.retain(|channel| channel.name != CHANNEL);
+        let log_filter = self.log_filter()?;
+        let accepted: Vec<String> = accepted.iter().cloned().chain([FOLLOWS.to_owned()]).collect();
+        let found = deviations(&mut self.connection, self.identity.kind, Applier::Channel, &accepted);
+        let found = found.map_err(|error| self.failed(error))?;
+        let in_words = |found: &repair::rescue::Deviation| {
+            format!(
+                "{found}. Set it to {}, or go on with it as it is: --accept {}",
+                found.harmless(),
+                found.name
+            )
+        };
+        let deviations: Vec<String> = found.iter().map(in_words).collect();
+        let looked = Looked {
+            identity: &self.identity,
+            facts: &self.facts,
+            channels: &channels,
+            log_filter: log_filter.as_deref(),
+            deviations: &deviations,
+        };
+        Ok(faults(&looked, quorum))
     }
 
-    fn missing_privileges(&self) -> Option<String> {
-        let lines = match &self.facts.grants {
-            Ok(lines) => lines,
-            Err(refusal) => return Some(format!("SHOW GRANTS failed: {refusal}")),
+    /// What its binary log leaves out, where that is filtered.
+    fn log_filter(&mut self) -> Result<Option<String>, NoPromotion> {
+        let rows = Server::log_status(&mut self.connection).map_err(|error| self.failed(error))?;
+        let set = |name: &str| {
+            let value = rows.as_ref()?.get(0, name).filter(|value| !value.is_empty())?;
+            Some(format!("{name} = {value}"))
         };
-        let privileges = Privileges::parse(lines);
-        let lacked: Vec<&str> =
-            needed(&self.facts).iter().filter(|names| !privileges.has(names)).map(|names| names[0]).collect();
-        (!lacked.is_empty())
-            .then(|| format!("{} lacks {} there", self.facts.quoted_account(), lacked.join(", ")))
+        Ok(["Binlog_Do_DB", "Binlog_Ignore_DB"].into_iter().find_map(set))
     }
 
     /// What it lacks of a set now.
     pub(super) fn lacks(&mut self, held: &GtidState) -> Result<GtidState, NoPromotion> {
-        let asked = self.identity.ask_executed(&mut self.connection);
-        asked.map_err(|error| self.failed(error))?;
+        self.ask_executed()?;
         Ok(self.identity.lacks(held))
     }
 
-    /// Transactions that it wrote first itself, and that are not in `held`.
+    /// Asks what it has executed by now.
+    pub(super) fn ask_executed(&mut self) -> Result<(), NoPromotion> {
+        let asked = self.identity.ask_executed(&mut self.connection);
+        asked.map_err(|error| self.failed(error))
+    }
+
+    /// Transactions that it wrote first itself, or that are of servers of which `held` has nothing, and that are not in `held`.
     pub(super) fn of_its_own(&self, held: &GtidState) -> GtidState {
-        self.identity.own(&self.identity.executed.subtract(held))
+        own_or_strange(&self.identity, held)
     }
 
     /// Its channels; empty for a server that is no replica.
@@ -134,23 +142,7 @@ impl Successor {
             false if self.is_mariadb() => "SHOW ALL SLAVES STATUS",
             false => "SHOW SLAVE STATUS",
         })?;
-        let text = |row: usize, names: [&str; 2]| {
-            names.into_iter().find_map(|name| rows.get(row, name)).unwrap_or_default()
-        };
-        Ok((0..rows.rows.len())
-            .map(|row| Channel {
-                name: text(row, ["Channel_Name", "Connection_name"]).to_owned(),
-                receives: text(row, ["Replica_IO_Running", "Slave_IO_Running"]) == "Yes",
-                applies: text(row, ["Replica_SQL_Running", "Slave_SQL_Running"]) == "Yes",
-                is_idle: text(row, ["Replica_SQL_Running_State", "Slave_SQL_Running_State"])
-                    .contains("has read all relay log"),
-                error: ["Last_SQL_Error", "Last_IO_Error"]
-                    .into_iter()
-                    .filter_map(|name| rows.get(row, name))
-                    .find(|error| !error.is_empty())
-                    .map(str::to_owned),
-            })
-            .collect())
+        Ok(Channel::all(&rows, self.is_mariadb()))
     }
 
     /// Why nothing can bring it what it lacks: its applier stands at an error, or `source` is the server itself, for a replica refuses
@@ -238,7 +230,7 @@ impl Successor {
     }
 
     /// What is left to be done for it to be written to, in order: it must forget its source, so that it does not go on after a restart;
-    /// semi-sync; and only then writable. `timeout`: of the source before, in milliseconds, where that is known.
+    /// semi-sync; and only then writable. `timeout`: of the source before, in milliseconds, where that is known; else an hour at least.
     pub(super) fn left_to_open(&mut self, timeout: Option<&str>) -> Result<Vec<String>, NoPromotion> {
         let channels = self.channels()?;
         self.facts = Facts::collect(&mut self.connection, false).map_err(|error| self.failed(error))?;
@@ -254,6 +246,10 @@ impl Successor {
         let facts = &self.facts;
         let switch = switch_name(facts);
         let name = switch.replace("_enabled", "_timeout");
+        let is_short =
+            || !facts.is_on(&switch) && facts.number(&name).is_some_and(|now| now < TIMEOUT_MIN_MS);
+        let long = TIMEOUT_MIN_MS.to_string();
+        let timeout = timeout.or_else(|| is_short().then_some(long.as_str()));
         if let Some(timeout) = timeout.filter(|timeout| facts.variable(&name) != Some(*timeout)) {
             left.push(set(facts, &name, timeout));
         }
@@ -277,7 +273,7 @@ impl Successor {
         self.facts.variable(&switch_name(&self.facts).replace("_enabled", "_timeout"))
     }
 
-    /// How the old source is made its replica.
+    /// How the old source is made its replica. A replica whose semi-sync is left on waits at each transaction that it applies.
     pub fn as_source(&self, options: &ConnectOptions) -> String {
         let (host, port, switch) = (&options.host, options.port, switch_name(&self.facts));
         match self.is_mariadb() {
@@ -304,12 +300,12 @@ impl Successor {
         }
     }
 
-    fn is_mariadb(&self) -> bool {
+    pub(super) fn is_mariadb(&self) -> bool {
         self.identity.kind == ServerKind::MariaDb
     }
 
     /// MySQL 8.0.22 brought SHOW REPLICA STATUS, 8.0.23 CHANGE REPLICATION SOURCE.
-    fn has_new_words(&self) -> bool {
+    pub(super) fn has_new_words(&self) -> bool {
         !self.is_mariadb() && self.facts.is_from(8, 0, 23)
     }
 
@@ -327,43 +323,67 @@ impl Successor {
     }
 }
 
-/// The privileges that the statements need; of each row one suffices.
-fn needed(facts: &Facts) -> &'static [&'static [&'static str]] {
-    match facts.kind {
-        ServerKind::MySql if facts.persists() => &[
-            &["REPLICATION_SLAVE_ADMIN", "SUPER"],
-            &["SYSTEM_VARIABLES_ADMIN", "SUPER"],
-            &["CONNECTION_ADMIN", "SUPER"],
-            &["REPLICATION CLIENT", "SUPER"],
-            &["RELOAD"],
-        ],
-        ServerKind::MySql => &[&["SUPER"], &["RELOAD"]],
-        // From 10.11 on SUPER no longer contains it (MDEV-29596).
-        ServerKind::MariaDb if facts.is_from(10, 11, 0) => &[
-            &["REPLICATION SLAVE ADMIN", "SUPER"],
-            &["REPLICATION MASTER ADMIN", "SUPER"],
-            &["READ_ONLY ADMIN", "READ ONLY ADMIN"],
-            &["BINLOG MONITOR", "REPLICATION CLIENT", "SUPER"],
-            &["RELOAD"],
-        ],
-        ServerKind::MariaDb => &[&["SUPER"], &["RELOAD"]],
+/// What a server has that `held` does not have, and that it did not replicate from a server of `held`.
+fn own_or_strange(identity: &SourceIdentity, held: &GtidState) -> GtidState {
+    let beyond = identity.executed.subtract(held);
+    match (&beyond, held) {
+        (GtidState::Mysql(beyond), GtidState::Mysql(held)) => {
+            let known: BTreeSet<_> = held.iter().map(|(uuid, ..)| uuid).collect();
+            let mut own = GtidSet::new();
+            for (uuid, tag, numbers) in beyond.iter() {
+                if uuid.to_string() == identity.uuid || !known.contains(&uuid) {
+                    own.insert_interval(uuid, tag, *numbers.start(), *numbers.end());
+                }
+            }
+            GtidState::Mysql(own)
+        }
+        (GtidState::Mariadb(beyond), GtidState::Mariadb(held)) => {
+            let known: BTreeSet<_> = held.list().map(|id| id.domain).collect();
+            let mut own = MariadbGtidState::new();
+            for id in beyond.list() {
+                if id.server_id == identity.server_id || !known.contains(&id.domain) {
+                    own.insert(id);
+                }
+            }
+            GtidState::Mariadb(own)
+        }
+        _ => beyond,
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::doctor::test_facts::{mariadb, mysql};
+    use source::identify::SourceSemiSync;
 
     #[test]
-    fn all_privileges_suffice_and_a_replica_s_do_not() {
-        for facts in [mysql(), mariadb()] {
-            let of = |line: &str| {
-                let privileges = Privileges::parse(&[line.to_owned()]);
-                needed(&facts).iter().filter(|names| !privileges.has(names)).count()
+    fn what_it_alone_has_is_its_own_or_of_a_server_that_nobody_knows() {
+        const OLD: &str = "aaaaaaaa-0000-0000-0000-000000000001";
+        const NEW: &str = "bbbbbbbb-0000-0000-0000-000000000002";
+        const OTHER: &str = "cccccccc-0000-0000-0000-000000000003";
+        let own = |kind, uuid: &str, executed: &str, held: &str| {
+            let identity = SourceIdentity {
+                version: String::new(),
+                kind,
+                server_id: 2,
+                uuid: uuid.into(),
+                has_gtids: true,
+                executed: GtidState::parse(kind, executed).unwrap(),
+                applied: MariadbGtidState::new(),
+                purged: GtidState::empty(kind),
+                semi_sync: SourceSemiSync::Absent,
+                knows_checksums: true,
+                is_read_only: true,
             };
-            assert_eq!(of("GRANT ALL PRIVILEGES ON *.* TO `a`@`%`"), 0);
-            assert_eq!(of("GRANT REPLICATION SLAVE ON *.* TO `a`@`%`"), needed(&facts).len());
-        }
+            own_or_strange(&identity, &GtidState::parse(kind, held).unwrap()).to_line()
+        };
+        let mysql = |executed: &str| own(ServerKind::MySql, NEW, executed, &format!("{OLD}:1-9"));
+        assert_eq!(mysql(&format!("{OLD}:1-12")), "", "the source sent more than the nodes have");
+        assert_eq!(mysql(&format!("{OLD}:1-9,{NEW}:1")), format!("{NEW}:1"));
+        assert_eq!(mysql(&format!("{OLD}:1-9,{OTHER}:5-6")), format!("{OTHER}:5-6"));
+        let mariadb = |executed: &str| own(ServerKind::MariaDb, "mariadb-2", executed, "0-1-9");
+        assert_eq!(mariadb("0-1-12"), "");
+        assert_eq!(mariadb("0-1-9,0-2-10"), "0-2-10");
+        assert_eq!(mariadb("0-1-9,7-3-1"), "7-3-1");
     }
 }

@@ -17,8 +17,9 @@ the configuration is wrong, 3 the server is the source and the hook has failed."
 pub(crate) struct PromoteArgs {
     /// The server that is to be the source, one of hosts: mysql://user@host:port
     ///
-    /// The user needs, on MySQL, REPLICATION_SLAVE_ADMIN, SYSTEM_VARIABLES_ADMIN, CONNECTION_ADMIN, REPLICATION CLIENT and RELOAD; on
-    /// MariaDB, REPLICATION SLAVE ADMIN, REPLICATION MASTER ADMIN, READ_ONLY ADMIN, BINLOG MONITOR and RELOAD.
+    /// The user needs, on MySQL, REPLICATION_SLAVE_ADMIN, SYSTEM_VARIABLES_ADMIN, CONNECTION_ADMIN, REPLICATION CLIENT, REPLICATION SLAVE
+    /// and RELOAD; on MariaDB, REPLICATION SLAVE ADMIN, REPLICATION MASTER ADMIN, READ_ONLY ADMIN, BINLOG MONITOR, REPLICATION SLAVE and
+    /// RELOAD.
     #[arg(long, value_name = "URL")]
     pub(super) to: Secret,
     /// The configuration of a node
@@ -33,6 +34,13 @@ pub(crate) struct PromoteArgs {
     /// So long the server is waited for to have what the nodes hold, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(0..=3600))]
     pub(super) wait: u64,
+    /// Leave these settings of the server as they are, although they change what its replication makes of a log
+    /// (docs/recovery/restore.md lists them)
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    pub(super) accept: Vec<String>,
+    /// Point the other hosts that are replicas to the server, with the user of --to
+    #[arg(long)]
+    pub(super) repoint: bool,
     /// Say what would be done, and do nothing
     #[arg(long)]
     pub(super) dry_run: bool,

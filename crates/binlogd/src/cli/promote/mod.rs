@@ -67,7 +67,8 @@ fn asked(args: &PromoteArgs) -> Result<(Group, Request), String> {
         source.name,
         url_without_password(&to)
     );
-    let request = Request { to, wait: Duration::from_secs(args.wait), epoch: args.epoch, rescue };
+    let accept = args.accept.clone();
+    let request = Request { to, wait: Duration::from_secs(args.wait), epoch: args.epoch, rescue, accept };
     Ok((Group::new(Upstream::asking(source, &config.data_dir), own), request))
 }
 
@@ -111,11 +112,13 @@ fn promote(args: &PromoteArgs, group: Group, request: Request) -> Result<u8, Str
         report.found(&promote, &left);
     }
     let present = promote.present.filter(|_| left.is_empty());
-    if args.dry_run || present.is_some() {
+    if args.dry_run || present.is_some() && !args.repoint {
         let hook = (!args.dry_run).then_some(args.hook.as_deref()).flatten().zip(present);
         let hooked = hook.map(|(command, epoch)| Hook::of(&promote, &to, epoch).run(command));
-        if args.json {
-            report.json_found(&promote, &left, hooked.as_ref());
+        match (args.json, present) {
+            (true, _) => report.json_found(&mut promote, &left, hooked.as_ref()),
+            (false, Some(_)) => report.nothing_to_do(&mut promote),
+            (false, None) => {}
         }
         return Ok(ended(hooked));
     }
@@ -132,9 +135,10 @@ fn promote(args: &PromoteArgs, group: Group, request: Request) -> Result<u8, Str
     let done = promote.carry_out(&mut hear).map_err(|error| error.to_string())?;
     // Clients come only to a server that takes their commits.
     let hooked = args.hook.as_deref().map(|command| Hook::of(&promote, &to, done.epoch).run(command));
+    let repointed = if args.repoint { promote.repoint() } else { Vec::new() };
     match args.json {
-        true => report.json_done(&promote, &done, hooked.as_ref()),
-        false => report.done(&promote, &done),
+        true => report.json_done(&mut promote, &done, &repointed, hooked.as_ref()),
+        false => report.done(&mut promote, &done, &repointed),
     }
     Ok(ended(hooked))
 }

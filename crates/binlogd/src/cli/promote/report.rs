@@ -2,7 +2,7 @@
 
 use super::super::style;
 use serde_json::{Value, json};
-use setup::promote::{Done, Promote};
+use setup::promote::{Done, Promote, Repointed, Tail};
 use wire::ConnectOptions;
 
 /// What a promotion has found and done.
@@ -45,8 +45,8 @@ impl Report<'_> {
     }
 
     /// What was done, and what is left for the operator.
-    pub(super) fn done(&self, promote: &Promote, done: &Done) {
-        let host = &promote.successor.host;
+    pub(super) fn done(&self, promote: &mut Promote, done: &Done, repointed: &[Repointed]) {
+        let host = promote.successor.host.clone();
         for statement in &done.opened {
             outln!("done on {host}: {statement};");
         }
@@ -54,12 +54,26 @@ impl Report<'_> {
         for (node, why) in &done.absent {
             outln!("not there: {node}: {}", style::clean(why));
         }
-        for note in self.notes(promote) {
-            outln!("{note}");
+        for Repointed { host: replica, refused } in repointed {
+            match refused {
+                None => outln!("{replica} replicates from {host}"),
+                Some(why) => outln!("{replica} does not replicate from {host}: {}", style::clean(why)),
+            }
+        }
+        let tails = tails(promote);
+        for note in self.notes(promote, &tails) {
+            outln!("{}", style::clean(&note));
         }
     }
 
-    fn notes(&self, promote: &Promote) -> Vec<String> {
+    /// It was the source already, and nothing is left to be done: what the other hosts have that nobody was told of.
+    pub(super) fn nothing_to_do(&self, promote: &mut Promote) {
+        for note in of_tails(&tails(promote)) {
+            outln!("{}", style::clean(&note));
+        }
+    }
+
+    fn notes(&self, promote: &Promote, tails: &[Tail]) -> Vec<String> {
         let mut notes = Vec::new();
         if let Some(timeout) = promote.successor.timeout() {
             notes.push(format!(
@@ -69,18 +83,16 @@ impl Report<'_> {
         if !promote.successor.facts.persists() {
             notes.push("these settings last until a restart: write them into its option file".to_owned());
         }
-        if promote.before != promote.successor.identity.uuid {
-            notes.push(format!(
-                "the old source ({}) is acknowledged nothing any more. When it is back: {}",
-                promote.before,
-                promote.successor.as_source(self.to)
-            ));
-            notes.push(
-                "What it alone wrote was acknowledged to nobody; binlogd status and binlogd forks list what the copies have of it. A server that \
-                 has such transactions cannot be a replica before they are taken out: build it anew from a backup or by CLONE"
-                    .to_owned(),
-            );
-        }
+        let before = match promote.before == promote.successor.identity.uuid {
+            true => String::new(),
+            false => format!(" ({})", promote.before),
+        };
+        notes.push(format!(
+            "the old source{before} gets no acknowledgement any more. When it is back, run this again, which says what it alone has. If that \
+             is nothing, make it a replica: {}",
+            promote.successor.as_source(self.to)
+        ));
+        notes.extend(of_tails(tails));
         notes
     }
 
@@ -97,8 +109,10 @@ impl Report<'_> {
         })
     }
 
-    pub(super) fn json_found(&self, promote: &Promote, left: &[String], hooked: Option<&Hooked>) {
+    pub(super) fn json_found(&self, promote: &mut Promote, left: &[String], hooked: Option<&Hooked>) {
+        let tails = tails(promote);
         let mut value = self.head(promote);
+        value["tails"] = tails_json(&tails);
         value["epoch"] = json!(promote.present);
         value["done"] = json!(false);
         value["absent"] = absent(promote.absent());
@@ -107,14 +121,25 @@ impl Report<'_> {
         outln!("{value:#}");
     }
 
-    pub(super) fn json_done(&self, promote: &Promote, done: &Done, hooked: Option<&Hooked>) {
+    pub(super) fn json_done(
+        &self,
+        promote: &mut Promote,
+        done: &Done,
+        repointed: &[Repointed],
+        hooked: Option<&Hooked>,
+    ) {
+        let replicas = repointed.iter().map(|one| json!({ "host": one.host, "refused": one.refused }));
+        let replicas: Value = replicas.collect();
+        let tails = tails(promote);
         let mut value = self.head(promote);
+        value["tails"] = tails_json(&tails);
         value["epoch"] = json!(done.epoch);
         value["done"] = json!(true);
         value["accepted"] = json!(done.accepted);
         value["absent"] = absent(&done.absent);
         value["statements"] = json!(done.opened);
-        value["notes"] = json!(self.notes(promote));
+        value["repointed"] = replicas;
+        value["notes"] = json!(self.notes(promote, &tails));
         value["hook_error"] = json!(hook_error(hooked));
         outln!("{value:#}");
     }
@@ -134,4 +159,37 @@ fn hook_error(hooked: Option<&Hooked>) -> Option<&String> {
 
 fn absent(nodes: &[(String, String)]) -> Value {
     nodes.iter().map(|(node, why)| json!({ "node": node, "why": why })).collect()
+}
+
+/// What hosts have that the source lacks. It is for the operator to know, and nothing depends on it here.
+fn tails(promote: &mut Promote) -> Vec<Tail> {
+    promote.tails().unwrap_or_default()
+}
+
+fn of_tails(tails: &[Tail]) -> Vec<String> {
+    let mut notes = Vec::new();
+    for Tail { host, gtids, waiting } in tails {
+        if *waiting > 0 {
+            notes.push(format!(
+                "{host}: {} there for an acknowledgement that does not come. Who switches semi-sync off there tells those clients that \
+                 they have committed what is lost: end the server instead (kill -9, or its machine), and start it with skip_networking",
+                if *waiting == 1 { "a commit waits".to_owned() } else { format!("{waiting} commits wait") }
+            ));
+        }
+        if !gtids.is_empty() {
+            notes.push(format!(
+                "{host} has transactions of its own that were acknowledged to nobody, and the source lacks them: {}. It cannot be a replica \
+                 as it is: look at them (mysqlbinlog there; binlogd forks here, as far as the copy has them), then build it anew from a \
+                 backup or by CLONE",
+                gtids.to_line()
+            ));
+        }
+    }
+    notes
+}
+
+fn tails_json(tails: &[Tail]) -> Value {
+    let object =
+        |tail: &Tail| json!({ "host": tail.host, "gtids": tail.gtids.to_line(), "waiting": tail.waiting });
+    tails.iter().map(object).collect()
 }

@@ -3,6 +3,7 @@
 //! A GTID on both sides proves nothing: a server that lost its tail gives the same GTIDs to others. The target's own binary log
 //! says what it has done, and each transaction there is held against the copy's by its fingerprint.
 
+pub(crate) mod between;
 pub(in crate::rescue) mod chosen;
 pub(crate) mod compared;
 pub(in crate::rescue) mod missing;
