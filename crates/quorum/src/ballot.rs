@@ -64,7 +64,7 @@ impl Place {
 }
 
 /// Whether a file of a log comes after another one, by their names.
-pub(crate) fn comes_later(one: &str, other: &str) -> Result<bool, String> {
+fn comes_later(one: &str, other: &str) -> Result<bool, String> {
     let name = |name| BinlogName::parse(name).map_err(|error| error.to_string());
     let (one, other) = (name(one)?, name(other)?);
     Ok(one.base() == other.base() && one > other)

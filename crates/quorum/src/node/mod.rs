@@ -8,7 +8,7 @@ mod identities;
 #[cfg(test)]
 mod tests;
 
-use crate::ballot::{Accepted, Ballot, Kind, Place, comes_later, majority};
+use crate::ballot::{Accepted, Ballot, Kind, Place, majority};
 use crate::memory::{Memory, Refusal, Standing};
 use crate::promotion::{Held, Promise};
 use crate::words::{Confirmation, Reply, Request, Senseless, Told, of_record, to_record};

@@ -302,7 +302,7 @@ mod tests {
         ] {
             node.answer(&request, empty).unwrap();
         }
-        node.attached(&timeline, SOURCE, true).unwrap();
+        node.attached(&timeline, SOURCE, Some(true)).unwrap();
 
         let demand = ReplicaDemand {
             wanted: 1,

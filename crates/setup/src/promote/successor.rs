@@ -6,6 +6,7 @@ use super::fitness::{ASKED, Looked, Quorum, faults};
 use super::no_promotion::NoPromotion;
 use crate::Server;
 use crate::doctor::Facts;
+use crate::doctor::server::semi_sync::QUORUM_TIMEOUT_MIN;
 use crate::semi_sync::{set, switch_name};
 use codec::ServerKind;
 use codec::gtid::{GtidSet, GtidState, MariadbGtidState};
@@ -27,10 +28,6 @@ const ORPHAN_MAX: u32 = 30;
 
 /// MariaDB's default, which does nothing to a replica that has followed the log from its beginning: DDL that is there already.
 const FOLLOWS: &str = "slave_ddl_exec_mode";
-
-/// Where the old source does not say how long a commit waits for an acknowledgement, it waits so long, in milliseconds: what a source
-/// commits after its timeout has none.
-const TIMEOUT_MIN_MS: u64 = 3_600_000;
 
 /// The server that is to be the source.
 pub struct Successor {
@@ -246,9 +243,10 @@ impl Successor {
         let facts = &self.facts;
         let switch = switch_name(facts);
         let name = switch.replace("_enabled", "_timeout");
+        let long = QUORUM_TIMEOUT_MIN.as_millis();
         let is_short =
-            || !facts.is_on(&switch) && facts.number(&name).is_some_and(|now| now < TIMEOUT_MIN_MS);
-        let long = TIMEOUT_MIN_MS.to_string();
+            || !facts.is_on(&switch) && facts.number(&name).is_some_and(|now| u128::from(now) < long);
+        let long = long.to_string();
         let timeout = timeout.or_else(|| is_short().then_some(long.as_str()));
         if let Some(timeout) = timeout.filter(|timeout| facts.variable(&name) != Some(*timeout)) {
             left.push(set(facts, &name, timeout));
