@@ -45,7 +45,7 @@ mod tests {
 
     fn reply(promised: u64, entered: u64, gtids: &str) -> Reply {
         let promise = Promise { held: Held { entered, gtids: set(gtids) }, accepted: None };
-        Reply { node: Uuid::default(), promised, promise: Some((promise, None)) }
+        Reply { node: Uuid::default(), promised, keeps: false, promise: Some((promise, None)) }
     }
 
     #[test]
@@ -62,7 +62,7 @@ mod tests {
         assert!(!kept(&[reply(5, 4, "0-1-9"), reply(5, 5, "0-1-9")], "0-1-7"));
         let three = [reply(4, 3, "0-1-9"), reply(4, 4, "0-1-9"), reply(4, 4, "0-1-9")];
         assert!(kept(&three, "0-1-9"));
-        let blank = Reply { node: Uuid::default(), promised: 0, promise: None };
+        let blank = Reply { node: Uuid::default(), promised: 0, keeps: false, promise: None };
         assert!(!kept(&[blank.clone(), blank], "0-1-1"));
     }
 }

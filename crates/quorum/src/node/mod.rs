@@ -68,6 +68,8 @@ struct Attached {
     timeline: PathBuf,
     source: String,
     withholds: bool,
+    /// That was found by the contents of transactions.
+    is_compared: bool,
 }
 
 /// Another node, as far as it was heard.
@@ -236,7 +238,9 @@ impl Node {
         let is_kept_of = state.kept.is_some() && of_epoch.is_some_and(|accepted| accepted.source == source);
         // Where its logs began anew nobody has compared anything, and it may give the same GTIDs once more.
         let withholds = lacks.unwrap_or(is_kept_of);
-        let attached = Attached { timeline: timeline.to_owned(), source: source.to_owned(), withholds };
+        let is_compared = lacks.is_some();
+        let attached =
+            Attached { timeline: timeline.to_owned(), source: source.to_owned(), withholds, is_compared };
         if state.attached.as_ref() == Some(&attached) {
             return Ok(());
         }
@@ -263,8 +267,19 @@ impl Node {
     /// # Errors
     /// As [`Node::attached`].
     pub fn released(&self) -> Result<(), NodeError> {
-        let attached = self.state().attached.clone();
+        let attached = self.state().attached.clone().filter(|attached| attached.is_compared);
         attached.map_or(Ok(()), |attached| self.attached(&attached.timeline, &attached.source, Some(false)))
+    }
+
+    /// The source of the epoch, in words, where the session receives from another one: it is to end.
+    pub fn is_left_for(&self) -> Option<String> {
+        let state = self.state();
+        let accepted = state.memory.accepted()?;
+        let attached = state.attached.as_ref().filter(|attached| attached.source != accepted.source)?;
+        Some(format!(
+            "{} is the source of epoch {}, and not {}",
+            accepted.source, accepted.ballot.epoch, attached.source
+        ))
     }
 
     /// Everything before `at` is on stable storage here, and is about to be acknowledged.

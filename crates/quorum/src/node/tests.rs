@@ -192,6 +192,10 @@ fn a_node_enters_an_epoch_by_its_place_and_leaves_the_source_of_another() {
     scene.ask(Request::Accept(scene.source(4, 1, "another"))).unwrap();
     scene.tend();
     assert_eq!((scene.node.epoch(), scene.ended.load(SeqCst)), (0, 1));
+    // The word may be lost, so a session asks too.
+    assert!(scene.node.is_left_for().unwrap().contains("another is the source of epoch 4"));
+    scene.node.attached(&scene.timeline(), "another", None).unwrap();
+    assert_eq!(scene.node.is_left_for(), None);
     // What it held of the epoch that it has entered is what it answers with, whatever the next timeline has.
     let held = GtidState::parse(ServerKind::MySql, &format!("{SOURCE}:1-2")).unwrap();
     scene.node.timeline_ends(&held).unwrap();
@@ -308,6 +312,7 @@ fn what_a_source_lost_is_kept_until_its_contents_were_compared() {
     let attached = |lacks| scene.node.attached(&scene.timeline(), SOURCE, lacks).unwrap();
     let withholds = || scene.node.told(false).unwrap().confirmation.unwrap().withholds;
     attached(None);
+    scene.node.released().unwrap();
     assert!(withholds() && kept() == held);
     attached(Some(true));
     assert!(withholds() && kept() == held);

@@ -112,6 +112,7 @@ impl Acknowledgements {
                     NodeEnds::Counts(epoch) => {
                         SessionError::Epoch(format!("this node counts in epoch {epoch} of the quorum"))
                     }
+                    NodeEnds::Left(words) => SessionError::Epoch(words),
                     NodeEnds::Unwritten(error) => SessionError::Quorum(error.to_string()),
                 })
             }

@@ -60,6 +60,8 @@ pub struct Quorum {
 pub(crate) enum NodeEnds {
     /// It counts in that epoch, and the session, which was begun before, has no semi-sync.
     Counts(u64),
+    /// Another server is the source by now, in words.
+    Left(String),
     /// What it must not forget cannot be written down.
     Unwritten(NodeError),
 }
@@ -79,6 +81,8 @@ pub(crate) struct Downstream {
     files: usize,
     /// The node was not told yet that nothing is withheld from the source.
     may_withhold: bool,
+    /// Changes of the node's memory when it was asked last whether another server is the source.
+    changes: Option<u64>,
 }
 
 /// What may be acknowledged of what is safe here. `files` are the log's, in order. `None` while nothing may.
@@ -119,6 +123,7 @@ impl Downstream {
             mark: None,
             files: 0,
             may_withhold: true,
+            changes: None,
         }
     }
 
@@ -141,9 +146,16 @@ impl Downstream {
         withholds: bool,
         monitor: &SourceMonitor,
     ) -> Result<(), NodeEnds> {
-        let Some((Quorum { node, counted }, durable)) = self.demand.quorum.as_ref().zip(durable) else {
-            return Ok(());
-        };
+        let Some(Quorum { node, counted }) = self.demand.quorum.as_ref() else { return Ok(()) };
+        // The word that ends a session is lost while it does not read: while it begins, and while it waits for the disk.
+        let changes = Some(node.changes());
+        if self.changes != changes {
+            if let Some(words) = node.is_left_for() {
+                return Err(NodeEnds::Left(words));
+            }
+            self.changes = changes;
+        }
+        let Some(durable) = durable else { return Ok(()) };
         let is_live = |live: &Arc<Live>| files.last().is_some_and(|last| *live.file == **last);
         if self.files != files.len() && self.published.live().as_ref().is_some_and(is_live) {
             self.files = files.len();
