@@ -3,6 +3,9 @@
 use codec::gtid::GtidState;
 use codec::packet::ResultSet;
 
+/// Name of the channel by which a successor is fed from a node. MySQL folds such names to small letters.
+pub(super) const CHANNEL: &str = "binlogd_promote";
+
 /// One channel of a server's replication, as SHOW REPLICA STATUS tells it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Channel {

@@ -2,6 +2,7 @@
 //! hangs or is cut off, by a channel of its own to a node, which serves as a source does. The channels that the operator made are
 //! stopped meanwhile and not changed.
 
+use super::channel::CHANNEL;
 use super::no_promotion::NoPromotion;
 use super::successor::Successor;
 use crate::Statement;
@@ -11,9 +12,6 @@ use config::HostPort;
 use receive::Upstream;
 use std::time::Duration;
 use wire::WireError;
-
-/// Name of the channel to a node. MySQL folds such names to small letters.
-pub(super) const CHANNEL: &str = "binlogd_promote";
 
 /// The applier has read all that was received, and nothing new comes: so long that is believed to be a pause. A source that is alive
 /// sends within milliseconds.

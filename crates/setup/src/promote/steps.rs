@@ -10,6 +10,7 @@ use super::successor::Successor;
 use codec::gtid::{GtidState, Uuid};
 use config::HostPort;
 use quorum::{Accepted, Agreed, Ballot, Kind, Place, Promise, Promotion, Reply, Request as Asked};
+use status::units;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wire::ConnectOptions;
@@ -227,8 +228,9 @@ impl Promote {
             let accepted = self.feed_rest(&fenced, hear).and_then(|()| {
                 let same = self.compare(&fenced)?;
                 hear(&format!(
-                    "fed: {} has all of it; the newest {same} transactions were compared and are the same",
-                    self.successor.host
+                    "fed: {} has all of it; {} compared, and the same",
+                    self.successor.host,
+                    units::counted(same, "newest transaction")
                 ));
                 self.accept(fenced)
             });

@@ -1,7 +1,6 @@
 //! The server that is to be the source.
 
-use super::channel::Channel;
-use super::feed::CHANNEL;
+use super::channel::{CHANNEL, Channel};
 use super::fitness::{ASKED, Looked, Quorum, faults};
 use super::no_promotion::NoPromotion;
 use crate::Server;
