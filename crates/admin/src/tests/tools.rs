@@ -24,6 +24,7 @@ impl Controls for Three {
         let reply = |node| Reply {
             node: Uuid::from_bytes([node; 16]),
             promised: 3,
+            keeps: false,
             promise: Some((promise.clone(), None)),
         };
         vec![

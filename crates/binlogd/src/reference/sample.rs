@@ -109,7 +109,8 @@ pub(super) fn quorum_answer() -> String {
 /// An answer of `/v1/durable`.
 pub(super) fn durable_answer() -> String {
     let promise = Promise { held: Held { entered: 3, gtids: gtids("1-77") }, accepted: None };
-    let reply = Reply { node: Uuid::from_bytes([7; 16]), promised: 3, promise: Some((promise, None)) };
+    let reply =
+        Reply { node: Uuid::from_bytes([7; 16]), promised: 3, keeps: false, promise: Some((promise, None)) };
     let answers = vec![
         (None, Ok(reply.clone())),
         (Some("binlogd2:3307".to_owned()), Ok(reply)),
