@@ -396,8 +396,10 @@ fn a_promoter_and_a_source_die(name: &str) {
         .expect("binlogd runs");
     let is_led = || match name.starts_with("mysql") {
         true => {
-            let blocked = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'CHANGE%' OR INFO LIKE 'STOP%'";
-            scene.new.sql(blocked).trim() == "1"
+            // It hangs in a statement, or reads from the node and cannot apply.
+            let led = "SELECT (SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'CHANGE%' OR INFO LIKE 'STOP%') \
+                       + (SELECT COUNT(*) FROM mysql.slave_master_info WHERE Channel_name = 'binlogd_promote')";
+            scene.new.sql(led).trim() != "0"
         }
         false => scene.new.sql("SHOW ALL SLAVES STATUS").contains("binlogd_promote"),
     };
