@@ -2,7 +2,7 @@
 //!
 //! Each file of ours in TOML may say `format = N`; without that it is of format 1. A later version that writes what an older
 //! one must not pass over raises the number, in `replica.toml` too, which is read before anything is changed. What is of a
-//! later format than [`NEWEST`] is refused, and left as it is.
+//! later format than this one knows is refused, and left as it is.
 
 use serde::de::DeserializeOwned;
 use thiserror::Error;

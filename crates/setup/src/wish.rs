@@ -43,7 +43,7 @@ pub struct Wish {
     pub data_dir: PathBuf,
     /// Ports for readers of the other nodes of a quorum; empty without one.
     pub quorum: Vec<HostPort>,
-    /// Address for readers, as the configuration says it; `None`: none, or with a quorum [`SERVE`].
+    /// Address for readers, as the configuration says it; `None`: none, or with a quorum `0.0.0.0:3307`.
     pub serve: Option<String>,
     /// Address of the status over HTTP, as the configuration says it; `None`: the default.
     pub admin_listen: Option<String>,

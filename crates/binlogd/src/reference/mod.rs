@@ -70,12 +70,12 @@ pub fn status() -> String {
     sample::status()
 }
 
-/// An answer of `/v1/quorum`, as [`status`].
+/// An answer of `/v1/quorum`, as [`status()`].
 pub fn quorum() -> String {
     sample::quorum_answer()
 }
 
-/// An answer of `/v1/durable`, as [`status`].
+/// An answer of `/v1/durable`, as [`status()`].
 pub fn durable() -> String {
     sample::durable_answer()
 }
