@@ -346,7 +346,7 @@ mod tests {
                 whole.lines().filter(|line| !line.starts_with(key)).chain([&*line]).collect();
             assert!(parse(&other.join("\n")).is_err(), "{key}");
         }
-        assert!(parse("format = 2").unwrap_err().contains("a later version of binlogd wrote it"));
+        assert!(parse("format = 3").unwrap_err().contains("a later version of binlogd wrote it"));
         let live = format!("live = 'x'\n{}", text(&name, SERVER_UUID, "").split_once('\n').unwrap().1);
         assert!(parse(&live).unwrap_err().contains("is none of the timelines"));
     }

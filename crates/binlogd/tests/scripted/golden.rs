@@ -135,8 +135,9 @@ fn a_copy_of_a_later_format_is_refused_and_left_as_it_is() {
         } else {
             let text = String::from_utf8(bytes).unwrap().replace("format = 1\n", "");
             // In front of any table.
-            bytes = format!("format = 2\n{text}").into_bytes();
+            bytes = format!("format = 3\n{text}").into_bytes();
         }
+        let later = if file == "journal" { 2 } else { 3 };
         std::fs::write(&path, bytes).unwrap();
         let before = content(&data_dir);
         let mut daemon = open_alone(folder, &data_dir);
@@ -144,7 +145,7 @@ fn a_copy_of_a_later_format_is_refused_and_left_as_it_is() {
         let said = status["state_detail"].as_str().unwrap();
         let name = path.file_name().unwrap().to_str().unwrap();
         assert!(
-            said.contains(&format!("{name}: format 2, and binlogd {}", env!("CARGO_PKG_VERSION"))),
+            said.contains(&format!("{name}: format {later}, and binlogd {}", env!("CARGO_PKG_VERSION"))),
             "{said}"
         );
         assert!(said.contains("a later version of binlogd wrote it. Nothing was changed."), "{said}");
@@ -154,9 +155,9 @@ fn a_copy_of_a_later_format_is_refused_and_left_as_it_is() {
         assert!(changed.is_empty() && before.len() == after.len(), "{:?}", changed.first());
         if file.ends_with("timeline.toml") {
             let (code, said) = binlogd(&["verify"], &data_dir);
-            assert!(code == Some(1) && said.contains("format 2"), "{said}");
+            assert!(code == Some(1) && said.contains("format 3"), "{said}");
             let (code, said) = binlogd(&["purge", "--before", "2040-01-01T00:00:00Z"], &data_dir);
-            assert!(code != Some(0) && said.contains("format 2"), "{said}");
+            assert!(code != Some(0) && said.contains("format 3"), "{said}");
         }
     }
 }
