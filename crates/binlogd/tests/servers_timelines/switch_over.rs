@@ -56,7 +56,7 @@ fn follows(name: &str, count: usize, usual: usize) {
         daemon.source()["hosts_in_doubt"].is_null() && !daemon.log().contains("which host is the source?")
     );
     if count == 2 {
-        back_within_a_second(&servers[source], &servers[1 - source], &daemon);
+        back_within_a_second(&servers[source], &servers[1 - source]);
         what_only_looks_like_one(&servers[source], &servers[1 - source], &daemon);
     }
 }
@@ -107,21 +107,13 @@ fn session(source: &Value) -> (Value, Value) {
 }
 
 /// The switch-over is taken back at once: whether binlogd has gone along or not, commits do not wait for long.
-fn back_within_a_second(source: &Server, replica: &Server, daemon: &Daemon) {
+fn back_within_a_second(source: &Server, replica: &Server) {
     let semi_sync = SemiSync::of(source);
     let acknowledged = semi_sync.counters().yes_tx;
     demote(source);
     become_source(replica);
     demote(replica);
     become_source(source);
-    // A known fault: the replica has a commit that waits before the server itself counts it as executed, and binlogd, if it has gone
-    // along, takes the server for one that lacks it until the source's timeout. So binlogd is back before the next commit; two looks.
-    let host = format!(":{}", source.port());
-    let is_there = |of: &Value| {
-        of["host"].as_str().is_some_and(|at| at.ends_with(&host)) && of["semi_sync"]["active"] == true
-    };
-    std::thread::sleep(Duration::from_millis(500));
-    daemon.wait_until(is_there, PATIENCE);
     source.sql("INSERT INTO ledger.entry VALUES (90000001, '')");
     let counters = semi_sync.wait_until(|counters| counters.yes_tx > acknowledged);
     assert!(counters.on && counters.no_tx == 0, "{counters:?}");

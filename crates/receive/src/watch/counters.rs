@@ -76,8 +76,13 @@ fn commits(connection: &mut Connection, status: &BTreeMap<String, String>) -> Re
 
 /// Whether a commit waits on the source for an acknowledgement, or that cannot be asked.
 pub(crate) fn may_wait(connection: &mut Connection) -> bool {
-    let status = connection.query("SHOW GLOBAL STATUS LIKE 'rpl_semi_sync%wait_sessions'");
-    status.and_then(|status| waiting(&named(&status)?)).map_or(true, |waiting| waiting != Some(0))
+    ask_waiting(connection).map_or(true, |waiting| waiting != Some(0))
+}
+
+/// Sessions whose commit waits for an acknowledgement now, where the server says how many.
+pub(super) fn ask_waiting(connection: &mut Connection) -> Result<Option<u64>, WireError> {
+    let status = connection.query("SHOW GLOBAL STATUS LIKE 'rpl_semi_sync%wait_sessions'")?;
+    waiting(&named(&status)?)
 }
 
 /// Sessions whose commit waits for an acknowledgement, where the source says how many.

@@ -7,7 +7,7 @@
 use crate::attempt::ask::connect_options;
 use crate::attempt::context::Upstream;
 use crate::decide::switch_over::{Has, Other, Seen, Verdict, decide};
-use crate::watch::counters::LOOK_MAX;
+use crate::watch::counters::{LOOK_MAX, ask_waiting};
 use codec::gtid::GtidState;
 use source::clock::Clock;
 use source::identify::SourceIdentity;
@@ -51,6 +51,8 @@ struct Host {
     seen: Seen,
     /// As of the last look while the source was read-only.
     identity: Option<Arc<SourceIdentity>>,
+    /// Sessions there whose commit waited for an acknowledgement then.
+    waiting: u64,
 }
 
 impl Shared {
@@ -152,21 +154,42 @@ impl Others {
             .map(|(host, known)| Other {
                 host,
                 seen: known.seen,
-                has: has(known.identity.as_deref(), source, all.as_deref()),
+                has: has(known.identity.as_deref(), known.waiting, source, all.as_deref()),
             })
             .collect();
         Ok(decide(&hosts[number].seen, &others, clock.now()))
     }
 }
 
-/// Whether a host has all that the read-only source has executed, and all that the copy holds.
-fn has(other: Option<&SourceIdentity>, source: &SourceIdentity, held: Option<&GtidState>) -> Has {
+/// Whether a host has all that the read-only source has executed, and all that the copy holds. `waiting`: its sessions that wait for an
+/// acknowledgement.
+///
+/// MySQL sends a transaction to its replicas before it counts as executed (`AFTER_SYNC`), so that the source, a replica of the host by
+/// now, may have what waits on the host for an acknowledgement from here. Taken for lacking, both would wait for one another. So what the
+/// host lacks and wrote itself is believed to be waiting, as long as it is no more than there are sessions that wait, with one
+/// transaction each.
+fn has(
+    other: Option<&SourceIdentity>,
+    waiting: u64,
+    source: &SourceIdentity,
+    held: Option<&GtidState>,
+) -> Has {
     let can_tell = |other: &&SourceIdentity| other.has_gtids && source.has_gtids && other.kind == source.kind;
     let (Some(other), Some(held)) = (other.filter(can_tell), held) else {
         return Has::Unknown;
     };
-    let has_all = |gtids: &GtidState| gtids.is_empty() || other.lacks(gtids).is_empty();
-    if has_all(&source.executed) && has_all(held) { Has::All } else { Has::NotAll }
+    let lacks = |gtids: &GtidState| if gtids.is_empty() { gtids.clone() } else { other.lacks(gtids) };
+    let (lacked, of_copy) = (lacks(&source.executed), lacks(held));
+    let is_waiting = |lacked: &GtidState| match lacked {
+        GtidState::Mysql(set) => set.len() <= waiting && other.own(lacked) == *lacked,
+        GtidState::Mariadb(_) => false,
+    };
+    let mut all = lacked.clone();
+    if (lacked.is_empty() && of_copy.is_empty()) || (all.union_with(&of_copy).is_ok() && is_waiting(&all)) {
+        Has::All
+    } else {
+        Has::NotAll
+    }
 }
 
 /// The thread that looks at one host.
@@ -209,14 +232,18 @@ impl Onlooker {
         let is_read_only = SourceIdentity::ask_read_only(&mut connection)?;
         // What it says from now on it had when it was found to be so.
         let at = self.upstream.clock.now();
+        let mut waiting = 0;
         if !is_read_only && self.shared.source_is_read_only.load(Ordering::Acquire) {
             identity.ask_executed(&mut connection)?;
+            // Behind that: what is acknowledged in between is lacking until the next look, and nothing is believed wrongly.
+            waiting = ask_waiting(&mut connection)?.unwrap_or(0);
         }
         {
             let mut hosts = self.shared.hosts();
             let host = &mut hosts[self.number];
             host.seen.look(is_read_only, at);
             host.identity = Some(Arc::new(identity.clone()));
+            host.waiting = waiting;
         }
         self.connected = Some((connection, identity));
         Ok(())
@@ -258,5 +285,57 @@ impl Onlooker {
             _ if self.shared.source_is_read_only.load(Ordering::Acquire) => 4 * PAUSE_READ_ONLY,
             _ => PAUSE,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use codec::ServerKind;
+    use source::identify::SourceSemiSync;
+
+    const HOST: &str = "00000000-0000-0000-0000-000000000001";
+    const SOURCE: &str = "00000000-0000-0000-0000-000000000002";
+
+    fn gtids(text: &str) -> GtidState {
+        GtidState::parse(ServerKind::MySql, text).unwrap()
+    }
+
+    fn server(uuid: &str, executed: &str) -> SourceIdentity {
+        SourceIdentity {
+            version: String::new(),
+            kind: ServerKind::MySql,
+            server_id: 1,
+            uuid: uuid.to_owned(),
+            has_gtids: true,
+            executed: gtids(executed),
+            applied: "".parse().unwrap(),
+            purged: gtids(""),
+            semi_sync: SourceSemiSync::Enabled,
+            is_read_only: false,
+            knows_checksums: true,
+        }
+    }
+
+    /// The source has applied, as a replica of the host, what waits there for an acknowledgement from here.
+    #[test]
+    fn what_waits_on_a_host_is_not_lacking_there() {
+        let host = server(HOST, &format!("{HOST}:1-8"));
+        let has = |waiting, executed: &str, held: &str| {
+            has(Some(&host), waiting, &server(SOURCE, executed), Some(&gtids(held)))
+        };
+        let (all, ahead) = (format!("{HOST}:1-8"), format!("{HOST}:1-10"));
+        assert_eq!(has(0, &all, &all), Has::All);
+        assert_eq!(has(2, &ahead, &all), Has::All, "two wait");
+        assert_eq!(has(2, &all, &ahead), Has::All);
+        assert_eq!(has(1, &ahead, &ahead), Has::NotAll, "more than one can have in hand");
+        assert_eq!(has(0, &ahead, &all), Has::NotAll, "it has lost them");
+        let of_source = format!("{HOST}:1-9,{SOURCE}:1");
+        assert_eq!(has(5, &of_source, &all), Has::NotAll, "the source wrote one");
+        assert_eq!(
+            has(1, &format!("{HOST}:1-9"), &format!("{HOST}:1-8:10")),
+            Has::NotAll,
+            "of both together"
+        );
     }
 }
