@@ -12,7 +12,7 @@ use quorum::{Accepted, Ballot, Heard, Kind, Node, Place, Promotion, Reply, Reque
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Between two looks whether there is something to do, and as much again by chance: two who begin at once hinder each other.
 const LOOK: Duration = Duration::from_millis(200);
@@ -22,6 +22,10 @@ const CATCH_UP_MAX: Duration = Duration::from_secs(2);
 
 /// Pause between two looks at that.
 const CATCH_UP_LOOK: Duration = Duration::from_millis(2);
+
+/// A place is free when its node was absent for so long. One that is restarted, or wakes up, comes back before, and the others, which
+/// may not hear it again at once, are not fenced for a machine that then gets no place.
+const ABSENT_MIN: Duration = Duration::from_secs(5);
 
 /// The thread that begins and joins.
 pub(super) struct Founder {
@@ -38,21 +42,22 @@ struct Present {
 
 impl Founder {
     pub(super) fn run(self) {
-        let mut last = None;
+        let (mut last, mut free_since) = (None, None);
         while !self.end.load(SeqCst) {
             let chance = u64::from(self.upstream.clock.jitter()) % LOOK.as_millis() as u64;
             self.upstream.clock.sleep(LOOK + Duration::from_millis(chance));
             if self.node.memory().accepted().is_some() {
                 continue;
             }
-            if let Err(error) = self.look() {
+            if let Err(error) = self.look(&mut free_since) {
+                free_since = None;
                 tell_once(&self.upstream, &mut last, error);
             }
         }
     }
 
-    /// Begins or joins when that can be done now.
-    fn look(&self) -> Result<(), String> {
+    /// Begins or joins when that can be done now. `free_since`: when a place was free first, without a break.
+    fn look(&self, free_since: &mut Option<Instant>) -> Result<(), String> {
         let Some((uuid, (source, _))) = self.node.uuid().zip(self.node.end()) else { return Ok(()) };
         let present = Present { uuid, source };
         let heard = self.node.heard();
@@ -75,6 +80,7 @@ impl Founder {
         }
         let kind = Kind::Joining(uuid);
         if members.len() < kind.promises_of(self.node.nodes()) {
+            *free_since = None;
             return Ok(());
         }
         // Before anybody is fenced for it, this copy is where theirs are.
@@ -84,7 +90,7 @@ impl Founder {
             of_source && place.is_some_and(|place| self.has_nearly(place))
         });
         match are_counting {
-            true => self.join(&present, promised),
+            true => self.join(&present, promised, free_since),
             false => Ok(()),
         }
     }
@@ -114,9 +120,14 @@ impl Founder {
         Ok(())
     }
 
-    fn join(&self, present: &Present, promised: u64) -> Result<(), String> {
+    fn join(&self, present: &Present, promised: u64, free_since: &mut Option<Instant>) -> Result<(), String> {
         let since = self.node.changes();
         if self.node.memory().accepted().is_some() {
+            return Ok(());
+        }
+        let now = self.upstream.clock.now();
+        let is_member = self.is_member(present.uuid)?;
+        if !is_member && now.saturating_duration_since(*free_since.get_or_insert(now)) < ABSENT_MIN {
             return Ok(());
         }
         let ballot = self.ballot(promised);
@@ -146,6 +157,26 @@ impl Founder {
             "this node has joined the quorum"
         );
         Ok(())
+    }
+
+    /// Before anybody is fenced: whether this node has a place, as one of the members; else one is free. Enough of the others must answer
+    /// now. A promise that is asked of a node which
+    /// hangs is given when it wakes up, for a join that came to nothing meanwhile, and it would be fenced until another promotion.
+    fn is_member(&self, own: Uuid) -> Result<bool, String> {
+        let mut looked = Promotion::new(self.ballot(0), Kind::Joining(own), self.node.nodes());
+        let mut newest: Option<Accepted> = None;
+        self.ask_all(&Request::Look, &mut |reply| {
+            let Some((promise, _)) = reply.promise else { return };
+            let Some(accepted) = promise.accepted.clone() else { return };
+            if newest.as_ref().is_none_or(|known| known.ballot < accepted.ballot) {
+                newest = Some(accepted);
+            }
+            looked.promised(reply.node, promise);
+        });
+        let newest =
+            newest.filter(|_| looked.promises().len() >= looked.kind().promises_of(self.node.nodes()));
+        let newest = newest.ok_or("too few nodes answer for this one to join; it is tried again")?;
+        self.members_with(own, &newest.members, &looked).map(|_| newest.members.contains(&own))
     }
 
     /// Fences the nodes, and says what is to be accepted.

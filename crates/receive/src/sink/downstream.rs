@@ -153,6 +153,9 @@ impl Downstream {
             if let Some(words) = node.is_left_for() {
                 return Err(NodeEnds::Left(words));
             }
+            if *counted && node.memory().accepted().is_none() {
+                return Err(NodeEnds::Left("this node counts in the quorum no more".to_owned()));
+            }
             self.changes = changes;
         }
         let Some(durable) = durable else { return Ok(()) };
