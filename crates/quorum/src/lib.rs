@@ -57,6 +57,6 @@ mod words;
 
 pub use ballot::{Accepted, Ballot, Kind, Place, majority};
 pub use memory::{Founding, Memory, Refusal, Standing};
-pub use node::{Heard, Node, NodeError, QUORUM_FILE};
+pub use node::{Heard, Node, NodeError, QUORUM_FILE, leave, memory_in};
 pub use promotion::{Agreed, Held, Parted, Promise, Promotion, members_with};
 pub use words::{Confirmation, Reply, Request, Senseless, Told};

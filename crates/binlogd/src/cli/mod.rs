@@ -17,6 +17,7 @@ mod find;
 mod forks;
 mod health;
 mod import;
+mod leave_quorum;
 mod opened;
 mod promote;
 mod prune;
@@ -75,6 +76,8 @@ enum Verb {
     Health(health::HealthArgs),
     /// Translate a virtual_slave.cnf into a configuration of binlogd
     Import(import::ImportArgs),
+    /// Go on without the other nodes of a quorum, when a majority of them is lost for ever
+    LeaveQuorum(leave_quorum::LeaveQuorumArgs),
     /// Make another server the source of a quorum of binlogds: nothing that was acknowledged is lost, and the old one is fenced
     Promote(promote::PromoteArgs),
     /// Delete old files of an archive, and objects that nothing names any more
@@ -114,6 +117,7 @@ fn execute(verb: Verb) -> ExitCode {
         Verb::Forks(args) => forks::execute(&args),
         Verb::Health(args) => health::execute(&args),
         Verb::Import(args) => import::execute(&args),
+        Verb::LeaveQuorum(args) => leave_quorum::execute(&args),
         Verb::Promote(args) => promote::execute(&args),
         Verb::Prune(args) => prune::execute(&args),
         Verb::Purge(args) => purge::execute(&args),

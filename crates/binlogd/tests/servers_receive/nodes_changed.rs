@@ -15,6 +15,7 @@ use crate::common::daemon::Launch;
 use crate::common::ledger::{Ledger, copied_entries, create_table};
 use crate::common::nodes::Nodes;
 use crate::common::semi_sync::SemiSync;
+use crate::common::verbs::{binlogd, text};
 use crate::quorum::source;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -106,6 +107,36 @@ impl Scene<'_> {
     }
 }
 
+/// Two machines burn down. The one that is left goes on without them when that was said, and not before.
+fn a_majority_is_lost(server: &Server, nodes: &mut Nodes) {
+    [1, 2].iter().for_each(|node| nodes.daemon_mut(*node).kill());
+    let data_dir = nodes.daemon(0).data_dir().display().to_string();
+    let leave = |more: &[&str]| {
+        let line: Vec<&str> = ["leave-quorum", &data_dir].into_iter().chain(more.iter().copied()).collect();
+        let output = binlogd(&line);
+        (output.status.code(), text(&output.stdout) + &text(&output.stderr))
+    };
+    let (code, said) = leave(&["--accept-loss"]);
+    assert!(code == Some(1) && said.contains("stop it first"), "{said}");
+    nodes.daemon_mut(0).terminate();
+    nodes.restart_without_quorum(0);
+    let refuses = |source: &Value| {
+        source["state"] == "stopped" && source["last_error"].to_string().contains("binlogd leave-quorum")
+    };
+    nodes.daemon(0).wait_until(refuses, PATIENCE);
+    nodes.daemon_mut(0).terminate();
+    let (code, said) = leave(&[]);
+    assert!(
+        code == Some(1) && said.contains("a node of 3") && said.contains("nothing was changed"),
+        "{said}"
+    );
+    let (code, said) = leave(&["--accept-loss"]);
+    assert!(code == Some(0) && said.contains("never start again"), "{said}");
+    nodes.restart_without_quorum(0);
+    server.sql("INSERT INTO d.t (v) VALUES (3)");
+    nodes.daemon(0).wait_caught_up(server);
+}
+
 fn changes_under_load(name: &str) {
     let server = source(name);
     create_table(&server);
@@ -148,6 +179,8 @@ fn changes_under_load(name: &str) {
         daemon.wait_caught_up(&server);
         copied_entries(&daemon.timeline_dir()).assert_holds(&committed, daemon, "in the end");
     }
+    let mut nodes = scene.nodes;
+    a_majority_is_lost(&server, &mut nodes);
 }
 
 #[test]

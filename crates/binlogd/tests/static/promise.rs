@@ -86,6 +86,8 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
             ("binlog/timeline/index.rs", 1),
             ("binlog/journal/mod.rs", 2),
             ("binlog/timeline/mod.rs", 1),
+            // The memory of a node that has left its quorum, by a person's word.
+            ("quorum/node/file.rs", 1),
         ],
     ),
     // All that is kept goes through the storage, so that the simulation sees it. Besides: locks, the admin server's address, and

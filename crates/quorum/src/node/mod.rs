@@ -4,6 +4,8 @@
 //! takes it when a session or a file begins, and while the epoch is being entered; to acknowledge it reads one atomic number.
 
 mod behind;
+mod error;
+mod file;
 mod identities;
 #[cfg(test)]
 mod tests;
@@ -11,56 +13,19 @@ mod tests;
 use crate::ballot::{Accepted, Ballot, Kind, Place, majority};
 use crate::memory::{Memory, Refusal, Standing};
 use crate::promotion::{Held, Promise};
-use crate::words::{Confirmation, Reply, Request, Senseless, Told, of_record, to_record};
+use crate::words::{Confirmation, Reply, Request, Told, to_record};
 use binlog::Position;
 use binlog::storage::Storage;
 use binlog::timeline::index::replace_file;
 use binlog::writer::published::{Live, Published};
 use codec::gtid::{GtidState, Uuid};
+pub use error::NodeError;
+pub use file::{QUORUM_FILE, leave, memory_in};
 use identities::Identities;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// Name of the memory in a source's folder.
-pub const QUORUM_FILE: &str = "quorum.toml";
-
-/// Why a node does not do what it is asked for.
-#[derive(Debug, thiserror::Error)]
-pub enum NodeError {
-    /// Its memory was not read yet.
-    #[error("it has just begun, and has not read its memory yet")]
-    NotReady,
-    /// Its memory has changed while it was joining.
-    #[error("its memory has changed while it was joining; it is tried again")]
-    NotBlankSince,
-    /// By its memory.
-    #[error(transparent)]
-    Refused(#[from] Refusal),
-    /// The memory cannot be read or written.
-    #[error("cannot {action} {}: {error}", path.display())]
-    Io {
-        /// What was tried.
-        action: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: io::Error,
-    },
-    /// The memory is damaged.
-    #[error(
-        "{} is damaged: {error}. A node without memory must not vote: remove the file, and the node joins the others anew",
-        path.display()
-    )]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        error: Senseless,
-    },
-}
 
 /// The session from which the copy is received.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -161,25 +126,7 @@ impl Node {
     /// # Errors
     /// When it cannot be read, or is damaged.
     pub fn open(&self, uuid: Uuid) -> Result<(), NodeError> {
-        let path = self.folder.join(QUORUM_FILE);
-        let text = match self.storage.open_read(&path) {
-            Ok(file) => {
-                let read = || {
-                    let mut bytes = vec![0; usize::try_from(file.size()?).unwrap_or(usize::MAX)];
-                    let read = file.read_full_at(&mut bytes, 0)?;
-                    bytes.truncate(read);
-                    String::from_utf8(bytes)
-                        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
-                };
-                Some(read().map_err(|error| NodeError::Io { action: "read", path: path.clone(), error })?)
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-            Err(error) => return Err(NodeError::Io { action: "read", path, error }),
-        };
-        let (memory, kept) = match text {
-            Some(text) => of_record(&text).map_err(|error| NodeError::Damaged { path, error })?,
-            None => (Memory::default(), None),
-        };
+        let (memory, kept) = file::read(&*self.storage, &self.folder)?.unwrap_or_default();
         let mut state = self.state();
         (state.uuid, state.memory, state.kept) = (Some(uuid), memory, kept);
         self.show_epoch(&state);

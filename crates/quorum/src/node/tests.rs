@@ -365,3 +365,16 @@ fn an_epoch_is_entered_by_the_file_of_its_place_and_by_no_later_one() {
     scene.node.tend(&scene.timeline(), &[FILE.to_owned(), later], &at, nothing).unwrap();
     assert_eq!(scene.node.epoch(), 2);
 }
+
+#[test]
+fn who_leaves_is_blank_and_keeps_what_was_promised_aside() {
+    let scene = Scene::new().counting();
+    let folder = scene.dir.path();
+    assert_eq!(memory_in(&PosixStorage, folder).unwrap().unwrap(), scene.node.memory());
+    let aside = leave(&PosixStorage, folder).unwrap();
+    assert!(std::fs::read_to_string(&aside).unwrap().contains(SOURCE));
+    assert_eq!(memory_in(&PosixStorage, folder).unwrap(), None);
+    scene.node.open(Uuid::from_bytes([1; 16])).unwrap();
+    assert_eq!(scene.node.memory(), Memory::default());
+    assert!(leave(&PosixStorage, folder).unwrap_err().to_string().contains(QUORUM_FILE));
+}

@@ -33,6 +33,16 @@ pub enum CopyError {
     /// What a node of a quorum must not forget.
     #[error("the quorum: {0}")]
     Node(#[from] NodeError),
+    /// A node of a quorum whose configuration names none: it would acknowledge what it alone has.
+    #[error(
+        "{} is the folder of a node of a quorum, and the configuration has no quorum: binlogd would acknowledge what this node alone has. Put \
+         quorum back; or, to go on without the other nodes for good: binlogd leave-quorum",
+        path.display()
+    )]
+    OfQuorum {
+        /// The source's folder.
+        path: PathBuf,
+    },
 }
 
 impl CopyError {
@@ -56,7 +66,7 @@ impl CopyError {
             | CopyError::Journal { error, .. }
             | CopyError::Timeline { error, .. }
             | CopyError::Node(NodeError::Io { error, .. }) => error,
-            CopyError::Node(NodeError::Damaged { .. }) => return true,
+            CopyError::Node(NodeError::Damaged { .. }) | CopyError::OfQuorum { .. } => return true,
             CopyError::Node(_) => return false,
             CopyError::Folder(FolderError::Locked { .. } | FolderError::Replica { .. }) => return true,
         };

@@ -17,6 +17,7 @@ use crate::sink::publish::publish_copy;
 use binlog::folder::of_a_quorum;
 use codec::ServerKind;
 use config::{HostPort, OnFork};
+use quorum::memory_in;
 use status::{Demanded, DiskSpace, Place, SourceState, units};
 use std::io;
 use std::time::{Duration, Instant};
@@ -103,8 +104,14 @@ impl Upstream {
 
     /// Reads what this node of a quorum must not forget.
     fn open_node(&self, copy: &HeldCopy) -> Result<(), CopyError> {
-        let Some(node) = &self.quorum else { return Ok(()) };
-        of_a_quorum(&*self.storage, &self.data_dir.join(&self.config.name), copy.identity())?;
+        let path = self.data_dir.join(&self.config.name);
+        let Some(node) = &self.quorum else {
+            return match memory_in(&*self.storage, &path)? {
+                Some(_) => Err(CopyError::OfQuorum { path }),
+                None => Ok(()),
+            };
+        };
+        of_a_quorum(&*self.storage, &path, copy.identity())?;
         // The folder was read with it.
         let uuid = copy.identity().replica_uuid.parse().unwrap_or_default();
         Ok(node.open(uuid)?)

@@ -123,6 +123,11 @@ impl Nodes {
         self.lead_to(node);
     }
 
+    /// Starts it again on its disk, with a configuration that has no quorum.
+    pub fn restart_without_quorum(&mut self, node: usize) {
+        self.daemon_mut(node).restart(&FLAGS);
+    }
+
     /// The ways of the others lead to where it serves.
     fn lead_to(&mut self, node: usize) {
         let address = ([127, 0, 0, 1], serve_port(self.daemon(node))).into();
