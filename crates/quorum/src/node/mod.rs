@@ -192,6 +192,8 @@ impl Node {
             return Ok(());
         }
         state.attached = Some(attached);
+        // Another source may have a file of the same name.
+        self.is_durable(&Position::new("", 0));
         if is_kept_of && lacks.is_none() {
             tracing::error!(
                 "quorum: the logs of {source} began anew without what was acknowledged in epoch {}: nothing is acknowledged to it. Promote \

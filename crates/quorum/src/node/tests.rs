@@ -115,6 +115,21 @@ impl Scene {
     }
 }
 
+/// Files of two sources often have the same name.
+#[test]
+fn what_was_durable_of_another_source_is_no_end_of_this_one() {
+    let scene = Scene::new();
+    scene.place();
+    scene.node.is_durable(&scene.at(scene.end + 100));
+    assert_eq!(
+        scene.place().offset,
+        scene.end + 100,
+        "the same session, which has acknowledged more than is published"
+    );
+    scene.node.attached(&scene.timeline(), "another", None).unwrap();
+    assert_eq!(scene.node.end().unwrap().1.offset, scene.end);
+}
+
 #[test]
 fn another_counts_for_its_place_in_the_same_file_and_epoch_alone() {
     let scene = Scene::new().counting();
