@@ -9,8 +9,8 @@ use crate::markdown::{code, head, plain};
 const ABOUT: &str = "\
 Every key of `binlogd.toml`, as `binlogd config example` prints them. Only `hosts` and `user` of each `[[source]]` must be
 given. `binlogd config check` tells what is wrong with a file, all at once. Durations are whole numbers with a unit: `250ms`,
-`5s`, `1m30s`, `2h`, `30d`. Most keys have a flag of `binlogd run`, for one source without a file. *SIGHUP*: a reload
-takes up a change at once; *SIGHUP, connects again*: with a new connection to the source; *restart*: a change needs one.";
+`5s`, `1m30s`, `2h`, `30d`. A key that names no default has none. Most keys have a flag of `binlogd run`, for one source without
+a file. *SIGHUP*: a reload takes up a change at once; *SIGHUP, connects again*: with a new connection to the source; *restart*: a change needs one.";
 
 /// The text of the page.
 pub(crate) fn page() -> String {
@@ -51,7 +51,7 @@ fn body(key: &KeyText) -> String {
     }
     let default = match key.default {
         Default::Value(value) => format!("Default: `{value}`"),
-        Default::None(example) => format!("No default; example: `{example}`"),
+        Default::None(example) => format!("Example: `{example}`"),
         Default::Required(example) => format!("Must be given; example: `{example}`"),
     };
     let flag = key.flag.map_or(String::new(), |flag| format!(" · flag `--{flag}`"));

@@ -72,20 +72,40 @@ pub(crate) fn page() -> anyhow::Result<String> {
     let mut page = head("Metrics", ABOUT);
     for (group, families) in groups {
         // Writing to a text does not fail, here and below.
-        let _ = write!(page, "\n## {group}\n\n| name | type | labels | meaning |\n|---|---|---|---|\n");
+        let _ = writeln!(page, "\n## {group}\n");
+        let of_all: Vec<&String> = families[0]
+            .labels
+            .iter()
+            .filter(|label| families.iter().all(|family| family.labels.contains(label)))
+            .collect();
+        if !of_all.is_empty() {
+            let _ = writeln!(page, "Each has {}.\n", labels_in_words(of_all.iter().copied()));
+        }
+        let _ = writeln!(page, "| name | type | meaning |\n|---|---|---|");
         for family in families {
-            let labels: Vec<String> = family.labels.iter().map(|label| code(label)).collect();
+            let further = family.labels.iter().filter(|label| !of_all.contains(label));
+            let labels = labels_in_words(further);
+            let labels = if labels.is_empty() { labels } else { format!("; {labels}") };
             let _ = writeln!(
                 page,
-                "| {} | {} | {} | {} |",
+                "| {} | {}{labels} | {} |",
                 code(&family.series()),
                 family.kind,
-                labels.join(", "),
                 cell(&plain(&family.help))
             );
         }
     }
     Ok(page)
+}
+
+/// How the page names labels; nothing for none.
+fn labels_in_words<'a>(labels: impl Iterator<Item = &'a String>) -> String {
+    let labels: Vec<String> = labels.map(|label| code(label)).collect();
+    match labels.len() {
+        0 => String::new(),
+        1 => format!("the label {}", labels[0]),
+        _ => format!("the labels {}", labels.join(", ")),
+    }
 }
 
 /// Reads the families from OpenMetrics text, in its order.
@@ -150,9 +170,11 @@ mod tests {
     #[test]
     fn series_have_the_names_of_queries_and_their_group() {
         let page = page().unwrap();
-        for line in
-            ["| `binlogd_events_total` | counter | `source` |", "| `binlogd_build_info` | info | `version`"]
-        {
+        for line in [
+            "| `binlogd_events_total` | counter | ",
+            "| `binlogd_build_info` | info; the label `version` |",
+            "Each has the labels `source`, `slot`.",
+        ] {
             assert!(page.contains(line), "{line} in\n{page}");
         }
         let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text} in\n{page}"));

@@ -59,10 +59,10 @@ pub(crate) struct PromoteArgs {
     /// Print JSON; needs --dry-run or --yes
     #[arg(long)]
     pub(super) json: bool,
-    /// File with the password, alone on its line; else the variable BINLOGD_PASSWORD counts
+    /// File with the server's password, alone on its line; else the variable BINLOGD_PASSWORD counts
     #[arg(long, value_name = "FILE")]
     pub(super) password_file: Option<PathBuf>,
-    /// Encryption: disabled, preferred, required, verify-ca or verify-full
+    /// Encryption of this command's connection to the server: disabled, preferred, required, verify-ca or verify-full
     #[arg(long, value_name = "MODE", default_value = "preferred")]
     pub(super) tls: TlsMode,
     /// PEM file with the authorities that --tls verify-ca and verify-full trust
