@@ -27,7 +27,7 @@ pub struct Ladder {
     /// End of the bytes that fdatasync has covered: they survive a crash of the machine.
     #[serde(with = "place")]
     pub durable: Option<Position>,
-    /// The last position acknowledged to the source. Stays `None` without semi-sync.
+    /// The last position acknowledged to the source. Stays null without semi-sync.
     #[serde(with = "place")]
     pub acknowledged: Option<Position>,
 }
