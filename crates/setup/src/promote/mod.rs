@@ -32,6 +32,7 @@ mod fitness;
 mod group;
 mod hosts;
 mod no_promotion;
+mod progress;
 mod repoint;
 mod steps;
 mod successor;

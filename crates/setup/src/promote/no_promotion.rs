@@ -113,8 +113,8 @@ pub enum NoPromotion {
     OtherLogs(String),
     /// The successor does not come to the history.
     #[error(
-        "{host} does not have what the nodes agreed on within {wait:?}: it lacks {lacks}. Since epoch {epoch} nothing is acknowledged to any \
-         server. Go on: {rescue}, and then the same promote again. Or go back: promote the old source"
+        "{host} lacks {lacks} of what the nodes agreed on, and nothing of that has come for {wait:?}. Since epoch {epoch} nothing is acknowledged \
+         to any server. Go on: {rescue}, and then the same promote again. Or go back: promote the old source"
     )]
     NotFed {
         /// The successor.

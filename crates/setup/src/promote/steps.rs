@@ -6,6 +6,7 @@ use super::fitness::Quorum;
 use super::group::{Answers, Group};
 use super::hosts::{Hosts, Tail};
 use super::no_promotion::NoPromotion;
+use super::progress::Progress;
 use super::successor::Successor;
 use codec::gtid::{GtidState, Uuid};
 use config::HostPort;
@@ -23,7 +24,7 @@ const FEED_LOOK: Duration = Duration::from_millis(20);
 pub struct Request {
     /// The server that is to be the source.
     pub to: ConnectOptions,
-    /// So long the successor is waited for to have what was agreed on.
+    /// So long the successor is waited for while it comes no nearer to what was agreed on.
     pub wait: Duration,
     /// The present source must be of this epoch: nobody else has promoted since the caller saw it.
     pub epoch: Option<u64>,
@@ -317,7 +318,7 @@ impl Promote {
             None => Ok(()),
             Some((lacks, problems)) => {
                 self.lacks = lacks;
-                Err(self.not_brought(format!("they did not come within {:?}{problems}", self.request.wait)))
+                Err(self.not_brought(format!("nothing of it has come for {:?}{problems}", self.request.wait)))
             }
         });
         fed.inspect_err(|_| self.stays_a_replica())
@@ -348,7 +349,7 @@ impl Promote {
         hear: &mut dyn FnMut(&str),
     ) -> Result<Option<(GtidState, String)>, NoPromotion> {
         let clock = self.group.upstream.clock.clone();
-        let until = clock.now() + self.request.wait;
+        let mut progress = Progress::new(self.request.wait, clock.now());
         let mut feed = Feed::by(&self.group.upstream, holders);
         loop {
             let lacks = self.successor.lacks(wanted)?;
@@ -356,8 +357,11 @@ impl Promote {
                 self.successor.end_feed().map_err(|error| self.successor.failed(error))?;
                 return Ok(None);
             }
-            if clock.now() >= until {
+            if !progress.goes_on(&self.successor.identity.executed, &lacks, clock.now()) {
                 return Ok(Some((lacks, feed.problems())));
+            }
+            if let Some(left) = progress.words(&lacks, clock.now()) {
+                hear(&format!("feeding: {left} to go"));
             }
             if let Some(node) = feed.look(&mut self.successor)? {
                 hear(&format!("feeding: its own replication does not bring it; it reads from {node}"));

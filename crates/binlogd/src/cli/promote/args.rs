@@ -31,7 +31,7 @@ pub(crate) struct PromoteArgs {
     /// The port for readers of the node itself, where listen in [serve] does not say it
     #[arg(long, value_name = "HOST:PORT")]
     pub(super) node: Option<String>,
-    /// So long the server is waited for to have what the nodes hold, in seconds
+    /// So long the server is waited for while it comes no nearer to what the nodes hold, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 10, value_parser = clap::value_parser!(u64).range(0..=3600))]
     pub(super) wait: u64,
     /// Leave these settings of the server as they are, although they change what its replication makes of a log
