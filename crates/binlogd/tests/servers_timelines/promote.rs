@@ -352,10 +352,17 @@ fn a_source_that_lives(name: &str) {
         // The same GTID names another transaction in the history: the old one counts it as there.
         let (old, new) = (gtid_executed(&scene.old), gtid_executed(&scene.new));
         let tail = scene.new.sql(&format!("SELECT GTID_SUBTRACT('{old}', '{new}')"));
-        let tail = tail.trim().split('-').take(5).collect::<Vec<_>>().join("-");
-        scene.new.sql(&format!(
-            "SET gtid_next = '{tail}'; INSERT INTO ledger.entry VALUES (92000000, 'another'); SET gtid_next = 'AUTOMATIC'"
-        ));
+        // Where the source was fenced, others may have written besides.
+        let (uuid, numbers) = tail.trim().split_once(':').expect("a GTID");
+        let mut ends = numbers.split('-').map(|number| number.parse::<u64>().expect("a number"));
+        let first = ends.next().expect("a number");
+        for number in first..=ends.next().unwrap_or(first) {
+            let row = 92_000_000 + number;
+            scene.new.sql(&format!(
+                "SET gtid_next = '{uuid}:{number}'; INSERT INTO ledger.entry VALUES ({row}, 'another'); SET gtid_next = 'AUTOMATIC'"
+            ));
+        }
+        let tail = format!("{uuid}:{first}");
         replicate(&scene.old, &scene.new);
         wait_replicated(&scene.old, &scene.new);
         scene.refuses(2, &scene.old, &["has other transactions than the nodes hold", &tail, "in the copy:"]);
