@@ -15,6 +15,7 @@
 //! | `deed/` | [`Deed`]: what can be changed, and [`Controls`], who does it; from a form to what happened |
 //! | `fields.rs` | the fields of a form |
 //! | `tools.rs` | `/v1/quorum`, `/v1/durable`: what failover tools ask |
+//! | `promote.rs` | `POST /v1/promote`: what they have done |
 //! | `page/` | the web page |
 //! | `connection.rs` | `Connection`: what a request knows of the connection that it came by |
 //! | `large_answer.rs` | an answer of many megabytes, made once for all who ask at a time |
@@ -39,10 +40,11 @@ mod large_answer;
 mod metrics;
 mod page;
 mod pages;
+mod promote;
 mod tools;
 
 pub use address::{ADDRESS_FILE, AddressFile, DATA_DIR_HEADER, DATA_DIR_UNTOLD, LEVEL_HEADER, reachable};
-pub use deed::{Controls, Deed};
+pub use deed::{Controls, Deed, NotPromoted, PromoteAsked};
 pub use metrics::text as metrics_text;
 
 use access::Access;
@@ -359,7 +361,7 @@ async fn serve_connection(
 mod testing {
     //! What stands in for a daemon in tests.
 
-    use super::{Controls, Deed};
+    use super::{Controls, Deed, NotPromoted, PromoteAsked};
 
     /// Carries nothing out.
     pub(crate) struct Nothing;
@@ -371,6 +373,10 @@ mod testing {
 
         fn carry_out(&self, _: &str, _: &Deed, _: &str) -> Result<String, String> {
             Err("nothing can be done here".to_owned())
+        }
+
+        fn promote(&self, _: &str, _: &PromoteAsked, _: &str) -> Result<serde_json::Value, NotPromoted> {
+            Err(NotPromoted::Refused("nothing can be done here".to_owned()))
         }
     }
 }

@@ -6,6 +6,7 @@ use super::asked::{Asked, html};
 use super::connection::Connection;
 use super::metrics;
 use super::page::{self, Notice, Page, View};
+use super::promote;
 use super::tools;
 use crate::deed::act;
 use crate::deed::desk::Desk;
@@ -35,14 +36,14 @@ binlogd
 /livez    200 while no receiving thread is stuck, otherwise 503: a restart of binlogd would help
 /         for a browser: all of it as a page, and /source/NAME a page a source
 
-All is for GET. What can be changed is changed by the forms of a source's page, where write of [admin] is true.
+All is for GET. What can be changed is changed by the forms of a source's page, and by POST to /v1/promote, where write of [admin] is true.
 ";
 
 const ICON: &str = include_str!("page/icon.svg");
 /// A year: the address of an asset changes with its content.
 const KEPT: HeaderValue = HeaderValue::from_static("max-age=31536000, immutable");
 
-/// The paths: for GET and HEAD, but the one that takes forms.
+/// The paths: for GET and HEAD, but those that change something.
 pub(crate) fn router(monitor: Arc<DaemonMonitor>, access: Arc<Access>, desk: Desk) -> Router {
     let asset = |content: &'static str, content_type: &'static str| {
         get(move || async move {
@@ -68,6 +69,7 @@ pub(crate) fn router(monitor: Arc<DaemonMonitor>, access: Arc<Access>, desk: Des
         .route("/status/history/{name}", get(history))
         .route("/v1/quorum", get(tools::quorum))
         .route("/v1/durable", get(tools::durable))
+        .route("/v1/promote", post(promote::promote).fallback(promote::not_so))
         .route("/metrics", get(scrape))
         .route("/healthz", get(health))
         .route("/livez", get(live))

@@ -13,17 +13,18 @@ use crate::markdown::{anchor, cell, code, head};
 use structs::{Shape, Struct, Structs};
 
 const ABOUT: &str = "\
-The JSON of `/status` and `binlogd status --json`, of `/v1/quorum` and `/v1/durable`, and of `binlogd verify --json`. Keys are
-added, none is renamed, removed or given another meaning. Times are RFC 3339 in UTC. A position is
+The JSON of `/status` and `binlogd status --json`, of `/v1/quorum`, `/v1/durable` and `/v1/promote`, and of
+`binlogd promote --json` and `binlogd verify --json`. Keys are added, none is renamed, removed or given another meaning. Times are RFC 3339 in UTC. A position is
 `{\"file\": \"mysql-bin.000042\", \"position\": 5300}`, the end of what it speaks of. GTID sets are texts in the server's own notation, on one line. What is not known is null.
 [Status, metrics, health](../status.md) says what the values mean together.";
 
 /// The heading of an answer, the struct that becomes it, and what stands before the paths in its headings: two answers have a
 /// list `sources`.
-const ANSWERS: [(&str, &str, &str); 4] = [
+const ANSWERS: [(&str, &str, &str); 5] = [
     ("/status", "DaemonStatus", ""),
     ("GET /v1/quorum", "QuorumAnswer", "quorum: "),
     ("GET /v1/durable", "DurableAnswer", "durable: "),
+    ("POST /v1/promote, binlogd promote --json", "PromoteAnswer", "promote: "),
     ("binlogd verify --json", "Report", "verify: "),
 ];
 
@@ -35,9 +36,15 @@ const ANSWERS: [(&str, &str, &str); 4] = [
 pub(crate) fn page(root: &Path) -> anyhow::Result<String> {
     let mut structs = Structs::default();
     structs.add_folder(&root.join("crates/status/src"))?;
+    structs.add_file(&root.join("crates/setup/src/promote/answer.rs"))?;
     structs.add_file(&root.join("crates/binlogd/src/cli/verify/mod.rs"))?;
     structs.add_file(&root.join("crates/binlog/src/verify/report.rs"))?;
-    let samples = [binlogd::reference::status(), binlogd::reference::quorum(), binlogd::reference::durable()];
+    let samples = [
+        binlogd::reference::status(),
+        binlogd::reference::quorum(),
+        binlogd::reference::durable(),
+        binlogd::reference::promote(),
+    ];
     for ((title, name, _), sample) in ANSWERS.iter().zip(&samples) {
         check(&structs, &Shape::Object((*name).to_owned()), &serde_json::from_str(sample)?, title)?;
     }

@@ -2,9 +2,12 @@
 
 pub(crate) mod act;
 pub(crate) mod desk;
+pub(crate) mod promotion;
 
 use super::fields::Fields;
+pub use promotion::{NotPromoted, PromoteAsked};
 use quorum::Reply;
+use serde_json::Value;
 
 /// Something that an operator does to a source. None of them deletes a log file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +33,13 @@ pub trait Controls: Send + Sync {
     /// What each node of a source's quorum holds, by its own word now: this one first, without an address. Takes seconds where one does
     /// not answer. Empty where the source has no quorum.
     fn ask_nodes(&self, source: &str) -> Vec<(Option<String>, Result<Reply, String>)>;
+
+    /// Makes another server the source of that quorum, on behalf of `by`. Takes seconds, and goes on to its end whoever listens. One at a
+    /// time. Gives what was found and done.
+    ///
+    /// # Errors
+    /// Why there is no promotion, or none yet.
+    fn promote(&self, source: &str, asked: &PromoteAsked, by: &str) -> Result<Value, NotPromoted>;
 }
 
 impl Deed {

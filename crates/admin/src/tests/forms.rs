@@ -21,6 +21,10 @@ impl Controls for Done {
             _ => Ok(format!("done: {deed:?}")),
         }
     }
+
+    fn promote(&self, _: &str, _: &PromoteAsked, _: &str) -> Result<serde_json::Value, NotPromoted> {
+        unreachable!("no form asks for it")
+    }
 }
 
 const FORM: &str = "application/x-www-form-urlencoded";

@@ -33,6 +33,72 @@ impl Controls for Three {
             (Some("c:3307".to_owned()), Err("refused".to_owned())),
         ]
     }
+
+    fn promote(&self, source: &str, asked: &PromoteAsked, by: &str) -> Result<Value, NotPromoted> {
+        let with = format!("{source} to {} with {:?}, {} s, by {by}", asked.to, asked.accept, asked.wait);
+        match asked.to.as_str() {
+            "db3" => Err(NotPromoted::Refused("another promotion is under way".to_owned())),
+            "db9" => Err(NotPromoted::Asked("to is db9".to_owned())),
+            _ => Ok(Value::from(format!("{with}, {:?}", asked.password.expose()))),
+        }
+    }
+}
+
+/// What a promotion is answered with.
+fn promoted(write: bool, headers: &str, body: &str) -> (u16, Value) {
+    let daemon = Arc::new(DaemonMonitor::new(Path::new("data")));
+    daemon.add(of_a_quorum("orders", None));
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let config = AdminConfig { listen: Some(listen), tls: None, write, users: Vec::new() };
+    let nodes = Arc::new(Three(ServerKind::MySql, ""));
+    let server = AdminServer::start_with(listen, &config, daemon, nodes).unwrap();
+    let length = body.len();
+    let request = format!("POST /v1/promote HTTP/1.1\r\n{headers}Content-Length: {length}\r\n\r\n{body}");
+    let (code, head, body) = exchange(&server, request.as_bytes());
+    assert!(head.contains("content-type: application/json"), "{head}");
+    (code, serde_json::from_str(&body).unwrap())
+}
+
+#[test]
+fn a_promotion_is_taken_from_who_may_and_in_json_alone() {
+    const OURS: &str = "Host: localhost\r\nContent-Type: application/json; charset=utf-8\r\n";
+    const FORM: &str = "Host: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n";
+    const ELSEWHERE: &str =
+        "Host: localhost\r\nContent-Type: application/json\r\nOrigin: http://evil.example\r\n";
+    const REBOUND: &str = "Host: evil.example\r\nContent-Type: application/json\r\n";
+    let to = r#"{"to": "db2"}"#;
+    let huge = format!(r#"{{"to": "{}"}}"#, "x".repeat(5000));
+    for (write, headers, body, code, words) in [
+        (false, OURS, to, 403, "write of [admin] is not true"),
+        (true, ELSEWHERE, to, 403, "another web site"),
+        (true, REBOUND, to, 403, "IP address or as localhost"),
+        (true, FORM, to, 415, "send Content-Type: application/json"),
+        (true, OURS, &huge, 413, "more than 4096 bytes"),
+        (true, OURS, "", 400, "the body"),
+        (true, OURS, "{}", 400, "missing field `to`"),
+        (true, OURS, r#"{"to": "db2", "dryrun": true}"#, 400, "unknown field `dryrun`"),
+        (true, OURS, r#"{"to": "db2", "wait": 301}"#, 400, "300 seconds at most"),
+        (true, OURS, r#"{"to": "db2", "password": "geheim"}"#, 400, "add user"),
+        (true, OURS, r#"{"to": "db2", "source": "stock"}"#, 404, "no source stock"),
+        (true, OURS, r#"{"to": "db9"}"#, 400, "to is db9"),
+        (true, OURS, r#"{"to": "db3"}"#, 409, "another promotion is under way"),
+    ] {
+        let (found, answer) = promoted(write, headers, body);
+        let error = answer["error"].as_str().unwrap_or_default();
+        assert!(
+            found == code && answer["done"] == false && error.contains(words),
+            "{found} {answer}: {body}"
+        );
+        assert!(!error.contains("geheim"), "{error}");
+    }
+    let whole = r#"{"to": "db2:3306", "user": "admin", "password": "geheim", "accept": ["a"], "wait": 7}"#;
+    let (code, answer) = promoted(true, OURS, whole);
+    let expected = "orders to db2:3306 with [\"a\"], 7 s, by somebody from 127.0.0.1, \"geheim\"";
+    assert_eq!((code, answer), (200, Value::from(expected)));
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let server = AdminServer::start(listen, Arc::new(DaemonMonitor::new(Path::new("data")))).unwrap();
+    let (code, head, body) = get(&server, "/v1/promote");
+    assert!(code == 405 && head.contains("allow: post") && body.contains("JSON alone"), "{head} {body}");
 }
 
 /// A source with a quorum; it has received GTIDs of that kind.

@@ -1,7 +1,8 @@
 //! What an operator changes on the web page: the same that the port for readers and the command line can do.
 
+use super::promoting::Promoting;
 use super::switch::Switch;
-use admin::{Controls, Deed};
+use admin::{Controls, Deed, NotPromoted, PromoteAsked};
 use quorum::{Reply, Request};
 use receive::Upstream;
 use receive::nodes::ask::ask_all;
@@ -24,6 +25,7 @@ pub(super) struct DaemonControls {
     sources: Mutex<BTreeMap<String, Controlled>>,
     /// Who reads; nobody where nobody is served.
     readers: OnceLock<Arc<Shared>>,
+    pub(super) promoting: Promoting,
 }
 
 impl DaemonControls {
@@ -78,6 +80,7 @@ impl Controls for DaemonControls {
             },
         }
     }
+
     fn ask_nodes(&self, source: &str) -> Vec<(Option<String>, Result<Reply, String>)> {
         let Some(Controlled { upstream, .. }) = self.controlled(source) else { return Vec::new() };
         let Some(node) = &upstream.quorum else { return Vec::new() };
@@ -86,5 +89,21 @@ impl Controls for DaemonControls {
         std::iter::once((None, own.map_err(|error| error.to_string())))
             .chain(others.into_iter().map(|(other, answer)| (Some(other.to_string()), answer)))
             .collect()
+    }
+
+    fn promote(
+        &self,
+        source: &str,
+        asked: &PromoteAsked,
+        by: &str,
+    ) -> Result<serde_json::Value, NotPromoted> {
+        let controlled = self.controlled(source).filter(|of| of.upstream.quorum.is_some());
+        let refused = |why: String| NotPromoted::Refused(why);
+        let of = controlled
+            .ok_or_else(|| refused(format!("there is no source {source} with a quorum any more")))?;
+        let readers = self.readers.get();
+        let readers =
+            readers.ok_or_else(|| refused("this binlogd serves nobody: set listen in [serve]".to_owned()))?;
+        self.promoting.carry_out(&of.upstream, readers.address(), asked, by)
     }
 }

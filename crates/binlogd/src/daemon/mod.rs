@@ -19,6 +19,7 @@ mod controls;
 mod ending;
 mod keeper;
 mod logging;
+mod promoting;
 mod reload;
 mod retention;
 mod search_indexing;
@@ -143,6 +144,8 @@ pub(crate) fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
     }
     daemon.service_manager.stopping();
     daemon.indexing = None;
+    // By its own node, which is still there.
+    daemon.controls.promoting.end();
     if !daemon.stop_all() {
         // Ending them in order would wait for the disk too.
         std::mem::forget((disk_watch, usage, daemon));

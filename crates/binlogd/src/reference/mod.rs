@@ -80,6 +80,11 @@ pub fn durable() -> String {
     sample::durable_answer()
 }
 
+/// An answer of `POST /v1/promote`, as [`status()`].
+pub fn promote() -> String {
+    sample::promote_answer()
+}
+
 fn text(key: &Key) -> KeyText {
     let choices = match key.kind {
         Kind::Choice(choices) | Kind::Choices(choices) => choices,

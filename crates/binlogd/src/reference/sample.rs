@@ -7,6 +7,7 @@ use codec::gtid::{GtidSet, GtidState, Uuid};
 use config::{AckTimeoutAction, DiskWarn};
 use jiff::Timestamp;
 use quorum::{Held, Promise, Reply};
+use setup::promote::{AbsentNode, LostTail, PromoteAnswer, RepointedHost};
 use status::{
     ArchiveFinding, ArchiveState, ArchiveVerify, Counted, DaemonMonitor, Demanded, DiskSpace, DurableAnswer,
     Event, Ladder, LastError, Level, Missing, NodeStanding, NodeStatus, PeerStatus, PreviousTimeline,
@@ -117,6 +118,31 @@ pub(super) fn durable_answer() -> String {
         (Some("binlogd3:3307".to_owned()), Err("connection refused".to_owned())),
     ];
     let answer = DurableAnswer::of("orders", &gtids("5"), answers);
+    serde_json::to_string_pretty(&answer).expect("an answer is plain data")
+}
+
+/// An answer of `POST /v1/promote`.
+pub(super) fn promote_answer() -> String {
+    let absent = AbsentNode { node: "binlogd3:3307".to_owned(), why: "connection refused".to_owned() };
+    let tail = LostTail { host: "db1:3306".to_owned(), gtids: format!("{UUID}:78"), waiting: 1 };
+    let answer = PromoteAnswer {
+        to: "db2:3306".to_owned(),
+        server: UUID.to_owned(),
+        source_before: UUID.to_owned(),
+        nodes: 3,
+        nodes_answer: 2,
+        is_source_already: false,
+        lacks: String::new(),
+        epoch: Some(4),
+        done: true,
+        accepted: vec!["binlogd1:3307".to_owned(), "binlogd2:3307".to_owned()],
+        absent: vec![absent],
+        statements: vec!["SET PERSIST super_read_only = OFF".to_owned()],
+        tails: vec![tail],
+        repointed: vec![RepointedHost { host: "db4:3306".to_owned(), refused: None }],
+        notes: vec!["the old source gets no acknowledgement any more".to_owned()],
+        hook_error: None,
+    };
     serde_json::to_string_pretty(&answer).expect("an answer is plain data")
 }
 

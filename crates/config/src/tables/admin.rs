@@ -28,9 +28,10 @@ table! {
     key tls_cert: Option<PathBuf> = unset("\"admin-cert.pem\"").flag("admin-tls-cert");
     /// PEM file of its private key.
     key tls_key: Option<PathBuf> = unset("\"admin-key.pem\"").flag("admin-tls-key");
-    /// Whether a source's page can stop and start receiving, end a reader and drop a slot. Where there is an
-    /// [[admin.user]], only for those with write = true. Without one, listen must be a loopback address: then
-    /// whoever has an account on this machine may.
+    /// Whether a source's page can stop and start receiving, end a reader and drop a slot, and POST to
+    /// /v1/promote can make another server the source of a quorum. Where there is an [[admin.user]], only for
+    /// those with write = true. Without one, listen must be a loopback address: then whoever has an account on
+    /// this machine may.
     write: bool = default("false").flag("admin-write");
     /// Who may see it; nobody named: whoever reaches it.
     field users: Vec<AdminUser>;
@@ -53,8 +54,8 @@ table! {
     /// A hash instead, in one of the forms of [[serve.user]]: sha256: and the 64 hexadecimal digits of
     /// SHA256(SHA256(password)).
     key password_hash: Unread = unset("\"sha256:…\"").kind(Kind::SECRET);
-    /// Whether the user may change something on the page, where write of [admin] is true; false where it is
-    /// not given. Others may look.
+    /// Whether the user may change something, on the page or by /v1/promote, where write of [admin] is true; false
+    /// where it is not given. Others may look.
     write: bool = implied("false", "true");
 }
 

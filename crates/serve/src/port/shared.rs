@@ -117,6 +117,11 @@ impl Shared {
         }
     }
 
+    /// The address listened on.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// A connection has come: it counts as long as the value lives. The second value is the number of connections with it.
     pub(crate) fn count(self: &Arc<Shared>) -> (Counted, usize) {
         self.accepted.fetch_add(1, Relaxed);

@@ -7,6 +7,7 @@ use quorum::{Accepted, Agreed, Ballot, Kind, Promise, Promotion, Reply, Request,
 use receive::Upstream;
 use receive::nodes::ask::{ask_all, ballot_above};
 use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The nodes of a quorum, as a promoter asks them.
 #[derive(Clone)]
@@ -102,6 +103,16 @@ impl Group {
         }
         Ok(answers)
     }
+}
+
+/// How this machine reaches a port of its own that listens at `address`.
+pub fn reached_at(address: SocketAddr) -> HostPort {
+    let host = match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.to_string(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.to_string(),
+        ip => ip.to_string(),
+    };
+    HostPort { host, port: address.port() }
 }
 
 fn is_loopback(host: &str) -> bool {

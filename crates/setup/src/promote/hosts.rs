@@ -33,7 +33,7 @@ pub(super) struct Seen {
 
 /// What a host has that the source lacks: it was acknowledged to nobody.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tail {
+pub(super) struct Tail {
     /// The host, as in the list.
     pub host: String,
     /// Transactions that it wrote first itself.

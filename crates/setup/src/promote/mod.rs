@@ -23,8 +23,10 @@
 //! | `hosts.rs` | the hosts of the list, as the nodes reach them |
 //! | `steps.rs` | [`Promote`]: look, then the steps |
 //! | `repoint.rs` | the other replicas of the list, pointed to the new source |
+//! | `answer.rs` | [`PromoteAnswer`]: what was found and done, for people and for programs |
 //! | `no_promotion.rs` | [`NoPromotion`]: why there is none, or none yet |
 
+mod answer;
 mod channel;
 mod contents;
 mod feed;
@@ -37,9 +39,8 @@ mod repoint;
 mod steps;
 mod successor;
 
-pub use group::Group;
-pub use hosts::Tail;
-pub use no_promotion::NoPromotion;
-pub use repoint::Repointed;
+pub use answer::{AbsentNode, LostTail, PromoteAnswer, RepointedHost};
+pub use group::{Group, reached_at};
+pub use no_promotion::{NoPromotion, rescue_command};
 pub use steps::{Done, Promote, Request};
 pub use successor::Successor;

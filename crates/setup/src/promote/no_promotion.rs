@@ -1,7 +1,10 @@
 //! Why a server is not promoted, or not yet.
 
+use config::HostPort;
 use quorum::{Ballot, Parted};
+use std::path::Path;
 use std::time::Duration;
+use wire::ConnectOptions;
 
 /// Why. Up to [`NoPromotion::Lacks`] nothing was changed anywhere.
 #[derive(Debug, thiserror::Error)]
@@ -158,6 +161,12 @@ pub enum NoPromotion {
         /// What is left to be done.
         left: String,
     },
+}
+
+/// The command that gives a server what it lacks, for [`Request::rescue`](super::Request::rescue).
+pub fn rescue_command(data_dir: &Path, source: &str, to: &ConnectOptions) -> String {
+    let address = HostPort { host: to.host.clone(), port: to.port };
+    format!("binlogd rescue {} --source {source} --to mysql://{}@{address}", data_dir.display(), to.user)
 }
 
 impl NoPromotion {

@@ -198,7 +198,7 @@ impl Promote {
     ///
     /// # Errors
     /// When the successor cannot be asked.
-    pub fn tails(&mut self) -> Result<Vec<Tail>, NoPromotion> {
+    pub(super) fn tails(&mut self) -> Result<Vec<Tail>, NoPromotion> {
         self.successor.ask_executed()?;
         Ok(Hosts::look(&self.group).tails(&self.successor.identity))
     }
@@ -449,6 +449,8 @@ impl Promote {
                 left: left[index..].join("; "),
             })?;
         }
+        // It is open, whether or not it tells.
+        let _ = self.successor.ask_settings();
         Ok(left)
     }
 }

@@ -229,7 +229,7 @@ impl Successor {
     /// semi-sync; and only then writable. `timeout`: of the source before, in milliseconds, where that is known; else an hour at least.
     pub(super) fn left_to_open(&mut self, timeout: Option<&str>) -> Result<Vec<String>, NoPromotion> {
         let channels = self.channels()?;
-        self.facts = Facts::collect(&mut self.connection, false).map_err(|error| self.failed(error))?;
+        self.ask_settings()?;
         let mut left = Vec::new();
         match self.is_mariadb() {
             true => left.extend(channels.iter().map(|channel| {
@@ -259,6 +259,12 @@ impl Successor {
             }
         }
         Ok(left)
+    }
+
+    /// Asks for its settings as they are now.
+    pub(super) fn ask_settings(&mut self) -> Result<(), NoPromotion> {
+        self.facts = Facts::collect(&mut self.connection, false).map_err(|error| self.failed(error))?;
+        Ok(())
     }
 
     pub(super) fn run(&mut self, statement: &str) -> Result<(), String> {

@@ -13,12 +13,9 @@ use config::value::parse_host_port;
 use config::{Config, HostPort, SourceConfig};
 use hook::Hook;
 use receive::Upstream;
-use report::Report;
-use setup::promote::{Group, Promote, Request};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use setup::promote::{Group, Promote, PromoteAnswer, Request, reached_at, rescue_command};
 use std::process::ExitCode;
 use std::time::Duration;
-use wire::ConnectOptions;
 
 /// Runs `binlogd promote`.
 pub(super) fn execute(args: &PromoteArgs) -> ExitCode {
@@ -61,19 +58,10 @@ fn asked(args: &PromoteArgs) -> Result<(Group, Request), String> {
         asks: false,
     };
     let to = login.options()?;
-    let rescue = format!(
-        "binlogd rescue {} --source {} --to {}",
-        config.data_dir.display(),
-        source.name,
-        url_without_password(&to)
-    );
+    let rescue = rescue_command(&config.data_dir, &source.name, &to);
     let accept = args.accept.clone();
     let request = Request { to, wait: Duration::from_secs(args.wait), epoch: args.epoch, rescue, accept };
     Ok((Group::new(Upstream::asking(source, &config.data_dir), own), request))
-}
-
-fn url_without_password(to: &ConnectOptions) -> String {
-    format!("mysql://{}@{}", to.user, HostPort { host: to.host.clone(), port: to.port })
 }
 
 /// The source that has a quorum.
@@ -95,32 +83,21 @@ fn chosen(config: &Config, name: Option<&str>) -> Result<SourceConfig, String> {
 fn own_address(config: &Config) -> Result<HostPort, String> {
     let listen = config.serve.listen.filter(|listen| listen.port() != 0);
     let listen = listen.ok_or("listen in [serve] says no port of this node: add --node HOST:PORT")?;
-    let host = match listen.ip() {
-        IpAddr::V4(address) if address.is_unspecified() => Ipv4Addr::LOCALHOST.to_string(),
-        IpAddr::V6(address) if address.is_unspecified() => Ipv6Addr::LOCALHOST.to_string(),
-        address => address.to_string(),
-    };
-    Ok(HostPort { host, port: listen.port() })
+    Ok(reached_at(listen))
 }
 
 fn promote(args: &PromoteArgs, group: Group, request: Request) -> Result<u8, String> {
     let to = request.to.clone();
     let mut promote = Promote::look(group, request).map_err(|error| error.to_string())?;
     let left = promote.left_to_open().map_err(|error| error.to_string())?;
-    let report = Report { to: &to };
     if !args.json {
-        report.found(&promote, &left);
+        report::found(&promote, &left);
     }
     let present = promote.present.filter(|_| left.is_empty());
     if args.dry_run || present.is_some() && !args.repoint {
         let hook = (!args.dry_run).then_some(args.hook.as_deref()).flatten().zip(present);
         let hooked = hook.map(|(command, epoch)| Hook::of(&promote, &to, epoch).run(command));
-        match (args.json, present) {
-            (true, _) => report.json_found(&mut promote, &left, hooked.as_ref()),
-            (false, Some(_)) => report.nothing_to_do(&mut promote),
-            (false, None) => {}
-        }
-        return Ok(ended(hooked));
+        return Ok(told(args, PromoteAnswer::found(&mut promote, left), hooked));
     }
     let question = format!("Make {} the source?", promote.successor.host);
     if !args.yes && !confirmed(&question, "--dry-run")? {
@@ -136,24 +113,26 @@ fn promote(args: &PromoteArgs, group: Group, request: Request) -> Result<u8, Str
     // Clients come only to a server that takes their commits.
     let hooked = args.hook.as_deref().map(|command| Hook::of(&promote, &to, done.epoch).run(command));
     let repointed = if args.repoint { promote.repoint() } else { Vec::new() };
-    match args.json {
-        true => report.json_done(&mut promote, &done, &repointed, hooked.as_ref()),
-        false => report.done(&mut promote, &done, &repointed),
-    }
-    Ok(ended(hooked))
+    Ok(told(args, PromoteAnswer::done(&mut promote, done, repointed), hooked))
 }
 
-/// The server is the source, whatever the hook says.
-fn ended(hooked: Option<Result<(), String>>) -> u8 {
-    match hooked {
-        Some(Err(error)) => {
-            errln!(
-                "error: the server is the source, and the hook has failed: {error}. The same promote again runs it again"
-            );
-            EXIT_HOOK
+/// Prints the answer. The server is the source, whatever the hook says.
+fn told(args: &PromoteArgs, mut answer: PromoteAnswer, hooked: Option<Result<(), String>>) -> u8 {
+    answer.hook_error = hooked.and_then(Result::err);
+    match args.json {
+        true => report::json(&answer),
+        false => {
+            if answer.done {
+                report::done(&answer);
+            }
+            report::notes(&answer);
         }
-        _ => EXIT_OK,
     }
+    let Some(error) = answer.hook_error else { return EXIT_OK };
+    errln!(
+        "error: the server is the source, and the hook has failed: {error}. The same promote again runs it again"
+    );
+    EXIT_HOOK
 }
 
 #[cfg(test)]

@@ -52,6 +52,11 @@ impl Default for Launch {
     }
 }
 
+fn agent(limit: Duration) -> ureq::Agent {
+    let config = ureq::Agent::config_builder().timeout_global(Some(limit)).http_status_as_error(false);
+    config.build().into()
+}
+
 impl Daemon {
     /// Starts `binlogd run` as root of that server, with further flags, and waits until it answers over HTTP.
     #[track_caller]
@@ -348,13 +353,20 @@ impl Daemon {
         self.try_asked(path).unwrap_or_else(|| panic!("no answer to {path}\n{}", self.log()))
     }
 
+    /// What it answers to JSON that it is sent.
+    #[track_caller]
+    pub fn told(&self, path: &str, body: &Value) -> (u16, Value) {
+        let request = agent(Duration::from_secs(120))
+            .post(format!("http://{}{path}", self.admin_address()))
+            .header("Content-Type", "application/json");
+        let mut answer = request.send(body.to_string()).expect("an answer");
+        let text = answer.body_mut().read_to_string().expect("a text");
+        (answer.status().as_u16(), serde_json::from_str(&text).unwrap_or_else(|_| panic!("no JSON: {text}")))
+    }
+
     fn try_asked(&self, path: &str) -> Option<(u16, Value)> {
         let address = self.try_address()?;
-        let agent: ureq::Agent = ureq::Agent::config_builder()
-            .timeout_global(Some(Duration::from_secs(10)))
-            .http_status_as_error(false)
-            .build()
-            .into();
+        let agent = agent(Duration::from_secs(10));
         let mut request = agent.get(format!("http://{address}{path}"));
         if let Ok(token) = std::fs::read_to_string(self.data_dir().join("admin.token")) {
             request = request.header("Authorization", format!("Bearer {}", token.trim()));
