@@ -151,6 +151,14 @@ impl WireError {
         }
     }
 
+    /// So long the peer has said nothing, where it took the connection and never said a word.
+    pub fn says_nothing_for(&self) -> Option<Duration> {
+        match self {
+            Self::Timeout { during: denied::GREETING, after } => Some(*after),
+            _ => None,
+        }
+    }
+
     /// Whether trying again soon is pointless, because somebody has to change something first: the password, a
     /// certificate, the configuration. Other errors may pass by themselves.
     pub fn is_permanent(&self) -> bool {

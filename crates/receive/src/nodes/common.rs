@@ -3,6 +3,7 @@
 use crate::attempt::context::Upstream;
 use codec::gtid::GtidState;
 use quorum::Node;
+use wire::WireError;
 
 /// What is held on stable storage, by its GTIDs.
 pub(super) fn held(upstream: &Upstream) -> GtidState {
@@ -14,6 +15,16 @@ pub(super) fn tell_once(upstream: &Upstream, last: &mut Option<String>, words: S
     if last.as_ref() != Some(&words) {
         tracing::warn!(source = upstream.config.name, "quorum: {words}");
         *last = Some(words);
+    }
+}
+
+/// Why a node is not reached. One that says nothing is no server whose accounts are locked.
+pub(super) fn not_reached(error: &WireError) -> String {
+    match error.says_nothing_for() {
+        Some(time) => format!(
+            "it takes the connection and says nothing for {time:?}: its process is stopped or hangs, or its machine does"
+        ),
+        None => error.to_string(),
     }
 }
 

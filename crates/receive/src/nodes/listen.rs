@@ -1,6 +1,6 @@
 //! Hears how far another node is, over a connection of its own.
 
-use super::common::{is_of_size, tell_once};
+use super::common::{is_of_size, not_reached, tell_once};
 use crate::attempt::context::Upstream;
 use codec::packet::{ErrPacket, command};
 use quorum::{Node, Told};
@@ -58,7 +58,8 @@ impl Listener {
 
     fn listen(&self, last: &mut Option<String>) -> Result<(), String> {
         let address = &self.upstream.config.quorum[self.other];
-        let connection = self.upstream.connect_to(address, SILENT_MAX).map_err(|error| error.to_string())?;
+        let connection =
+            self.upstream.connect_to(address, SILENT_MAX).map_err(|error| not_reached(&error))?;
         let request = command::query("BINLOGD QUORUM LISTEN");
         let mut stream = connection.start_dump(&request).map_err(|error| error.to_string())?;
         let failed = |error: io::Error| error.to_string();

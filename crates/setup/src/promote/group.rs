@@ -5,8 +5,8 @@ use codec::gtid::{GtidState, Uuid};
 use config::HostPort;
 use quorum::{Accepted, Agreed, Ballot, Kind, Promise, Promotion, Reply, Request, majority};
 use receive::Upstream;
-use receive::nodes::ask::{ask_all, ballot_above};
-use std::collections::BTreeMap;
+use receive::nodes::ask::{ask_enough, ballot_above};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// The nodes of a quorum, as a promoter asks them.
@@ -65,10 +65,15 @@ impl Group {
         ballot_above(epoch, &*self.upstream.clock)
     }
 
-    /// Asks them all at once.
+    /// Asks them all at once, and waits for each.
     pub(super) fn ask(&self, request: &Request) -> Answers {
+        self.ask_until(request, |_| false)
+    }
+
+    /// Asks them all at once. Once `is_enough` of the replies, nobody waits long for a node that hangs.
+    pub(super) fn ask_until(&self, request: &Request, is_enough: impl Fn(&[&Reply]) -> bool) -> Answers {
         let mut answers = Answers { replies: Vec::new(), failures: Vec::new() };
-        for (node, answer) in ask_all(&self.upstream, &self.addresses, request) {
+        for (node, answer) in ask_enough(&self.upstream, &self.addresses, request, is_enough) {
             match answer {
                 Ok(reply) => answers.replies.push((node.to_string(), reply)),
                 Err(error) => answers.failures.push((node.to_string(), error)),
@@ -77,17 +82,28 @@ impl Group {
         answers
     }
 
-    /// What they hold and have promised; fails when too few can promise.
+    /// What they hold and have promised; fails when too few can promise. What is in force is known by a majority; a node that hangs
+    /// is waited for only while there is none.
     pub(super) fn look(&self) -> Result<Answers, NoPromotion> {
-        let mut answers = self.ask(&Request::Look);
+        let is_majority = |replies: &[&Reply]| {
+            let members = replies.iter().filter(|reply| is_member(reply)).map(|reply| reply.node);
+            members.collect::<BTreeSet<Uuid>>().len() >= self.majority()
+        };
+        self.looked(self.ask_until(&Request::Look, is_majority))
+    }
+
+    /// The same of all, each waited for: by what one alone has promised, it may be kept out of the epoch.
+    pub(super) fn look_at_all(&self) -> Result<Answers, NoPromotion> {
+        self.looked(self.ask(&Request::Look))
+    }
+
+    fn looked(&self, mut answers: Answers) -> Result<Answers, NoPromotion> {
         let mut known: BTreeMap<Uuid, &String> = BTreeMap::new();
         for (address, reply) in &answers.replies {
             if let Some(other) = known.insert(reply.node, address) {
                 return Err(NoPromotion::Twice(other.clone(), address.clone()));
             }
         }
-        let is_member =
-            |reply: &Reply| reply.promise.as_ref().is_some_and(|(held, _)| held.accepted.is_some());
         let (members, blank): (Vec<_>, Vec<_>) =
             std::mem::take(&mut answers.replies).into_iter().partition(|(_, reply)| is_member(reply));
         answers.replies = members;
@@ -113,6 +129,11 @@ pub fn reached_at(address: SocketAddr) -> HostPort {
         ip => ip.to_string(),
     };
     HostPort { host, port: address.port() }
+}
+
+/// Whether a node can promise.
+fn is_member(reply: &Reply) -> bool {
+    reply.promise.as_ref().is_some_and(|(held, _)| held.accepted.is_some())
 }
 
 fn is_loopback(host: &str) -> bool {

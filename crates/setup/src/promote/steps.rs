@@ -12,7 +12,7 @@ use codec::gtid::{GtidState, Uuid};
 use config::HostPort;
 use quorum::{Accepted, Agreed, Ballot, Kind, Place, Promise, Promotion, Reply, Request as Asked};
 use status::units;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wire::ConnectOptions;
 
@@ -88,7 +88,7 @@ impl Promote {
     /// Why there is no promotion.
     pub fn look(group: Group, request: Request) -> Result<Promote, NoPromotion> {
         let host = HostPort { host: request.to.host.clone(), port: request.to.port }.to_string();
-        let answers = group.look()?;
+        let mut answers = group.look()?;
         let accepted = answers.accepted().cloned();
         let accepted = accepted.ok_or_else(|| no_memory(&group))?;
         if let Some(asked) = request.epoch.filter(|asked| *asked != accepted.ballot.epoch) {
@@ -96,6 +96,9 @@ impl Promote {
         }
         let mut successor = Successor::reach(&request.to, &host)?;
         let is_source = accepted.source == successor.identity.uuid;
+        if is_source {
+            answers = group.look_at_all()?;
+        }
         let hosts = Hosts::look(&group);
         let mut servers = hosts.servers();
         servers.push(accepted.source.clone());
@@ -253,15 +256,22 @@ impl Promote {
     /// A majority promises a new ballot, and what they hold is agreed on.
     fn fence(&self) -> Result<Fenced, NoPromotion> {
         let ballot = self.group.ballot_above(self.answers.promised());
-        let mut promotion = Promotion::new(ballot, Kind::Ordinary, self.group.nodes());
-        let answers = self.group.ask(&Asked::Promise(ballot, Kind::Ordinary));
-        let mut ends = BTreeMap::new();
-        for (_, reply) in &answers.replies {
-            if let Some((promise, end)) = reply.promise.clone() {
-                ends.insert(reply.node, end);
-                promotion.promised(reply.node, promise);
+        let promotion_by = |replies: &mut dyn Iterator<Item = &Reply>| {
+            let mut promotion = Promotion::new(ballot, Kind::Ordinary, self.group.nodes());
+            for reply in replies {
+                if let Some((promise, _)) = reply.promise.clone() {
+                    promotion.promised(reply.node, promise);
+                }
             }
-        }
+            promotion
+        };
+        // Whoever has not promised by then is no more to be waited for than one that is away.
+        let is_agreed =
+            |replies: &[&Reply]| matches!(promotion_by(&mut replies.iter().copied()).agreed(), Ok(Some(_)));
+        let answers = self.group.ask_until(&Asked::Promise(ballot, Kind::Ordinary), is_agreed);
+        let promotion = promotion_by(&mut answers.replies.iter().map(|(_, reply)| reply));
+        let end = |reply: &Reply| Some((reply.node, reply.promise.clone()?.1));
+        let ends: BTreeMap<_, _> = answers.replies.iter().filter_map(|(_, reply)| end(reply)).collect();
         let Some(agreed) = promotion.agreed()? else {
             self.not_outbid(ballot)?;
             let (count, needed) = (promotion.promises().len(), self.group.majority());
@@ -414,7 +424,11 @@ impl Promote {
             history: agreed.held.gtids,
             place: Place { file, identity: 0, offset },
         };
-        let answers = self.group.ask(&Asked::Accept(accepted));
+        let is_majority = |replies: &[&Reply]| {
+            let nodes: BTreeSet<Uuid> = replies.iter().map(|reply| reply.node).collect();
+            nodes.len() >= self.group.majority()
+        };
+        let answers = self.group.ask_until(&Asked::Accept(accepted), is_majority);
         for (_, reply) in &answers.replies {
             promotion.accepted(reply.node);
         }
