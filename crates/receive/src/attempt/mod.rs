@@ -379,7 +379,8 @@ impl Attempt<'_> {
             timeout: config.ack_timeout,
             // What a majority does not have is never acknowledged.
             action: if quorum.is_some() { AckTimeoutAction::Wait } else { config.ack_timeout_action },
-            alone: self.left.alone.clone(),
+            // A quorum never goes on alone, whatever was before it.
+            alone: if quorum.is_some() { Arc::default() } else { self.left.alone.clone() },
             quorum: quorum.clone().map(|node| Quorum { node, counted }),
         })
     }
