@@ -1,5 +1,5 @@
 //! The quorum, simulated: nodes, servers, a network that loses, doubles and delays, crashes, lost and hung disks, promoters that
-//! stall anywhere. docs/simulation.md says what must hold.
+//! stall anywhere. docs/internals/simulation.md says what must hold.
 
 #![expect(unreachable_pub, reason = "modules of a test")]
 
@@ -38,6 +38,7 @@ struct Sum {
     promoted: usize,
     joined: usize,
     rescued: usize,
+    came_back: usize,
     /// How often each reason, and the first seed.
     left_to_a_person: BTreeMap<&'static str, (u64, u64)>,
 }
@@ -49,6 +50,7 @@ impl Sum {
         self.promoted += outcome.promoted;
         self.joined += outcome.joined;
         self.rescued += outcome.rescued;
+        self.came_back += outcome.came_back;
         if let Some(why) = outcome.left_to_a_person {
             self.left_to_a_person.entry(why).or_insert((0, seed)).0 += 1;
         }
@@ -78,12 +80,13 @@ fn what_was_acknowledged_is_in_every_agreed_history() {
         }
     }
     println!("{seeds} histories from {first} on in {:?}: {sum:#?}", began.elapsed());
-    let Sum { told, epochs, joined, rescued, left_to_a_person, .. } = sum;
+    let Sum { told, epochs, joined, rescued, came_back, left_to_a_person, .. } = sum;
     assert!(
         told as u64 > 5 * seeds
             && epochs > 2 * seeds
             && joined as u64 > seeds / 20
             && rescued as u64 > seeds / 100
+            && came_back as u64 > seeds / 200
     );
     assert!(left_to_a_person.values().map(|(often, _)| often).sum::<u64>() < seeds / 10);
 }

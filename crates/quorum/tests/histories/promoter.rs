@@ -5,11 +5,13 @@ use crate::node::{History, Node, has_place_of};
 use crate::server::{Transaction, gtids, server_name, transactions};
 use crate::world::{Broken, World};
 use codec::gtid::Uuid;
-use quorum::{Accepted, Ballot, Kind, Place, Promotion, members_with};
+use quorum::{Accepted, Ballot, Kind, Place, Promise, Promotion, members_with};
 use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Clone)]
 pub enum Step {
+    /// Before anything is fenced the successor gets what the nodes hold.
+    FeedBefore,
     /// Promises are asked for.
     Fence,
     /// They agree on what this node holds: the successor is to have it.
@@ -57,7 +59,7 @@ impl World {
             at,
             successor,
             promotion: Promotion::new(ballot, kind, self.nodes.len()),
-            step: Step::Fence,
+            step: if self.has_newer_rules && kind == Kind::Ordinary { Step::FeedBefore } else { Step::Fence },
             histories: BTreeMap::new(),
             fed_start: 0,
             asleep_until: 0,
@@ -89,6 +91,7 @@ impl World {
             return Ok(());
         }
         match &promoter.step {
+            Step::FeedBefore => self.feed_before(number, &promoter),
             Step::Fence => return self.fence(number, &promoter),
             Step::Feed { history, founded, members } => {
                 self.feed(number, &promoter, history, *founded, members);
@@ -97,6 +100,39 @@ impl World {
             Step::Accept { accepted } => return self.accept(number, &promoter, accepted),
         }
         Ok(())
+    }
+
+    /// What a majority would agree on is given to the successor, which lacks nothing that is acknowledged since but for a little. The
+    /// old source goes on meanwhile, and a transaction may be given that is never agreed on.
+    fn feed_before(&mut self, number: usize, promoter: &Promoter) {
+        let server = promoter.successor;
+        if !self.servers[server].is_alive || self.cut_off.contains(&(promoter.at, server)) {
+            return self.give_up(number, "the successor cannot be reached");
+        }
+        let mut looked = Promotion::new(promoter.promotion.ballot(), Kind::Ordinary, self.nodes.len());
+        let reached = self.nodes_reached(promoter.at);
+        for node in reached.iter().map(|node| &self.nodes[*node]).filter(|node| !node.is_blank()) {
+            let accepted = node.memory.accepted().cloned();
+            looked.promised(node.uuid, Promise { held: node.held(), accepted });
+        }
+        let Ok(Some(agreed)) = looked.agreed() else { return self.give_up(number, "too few can promise") };
+        let of = reached.iter().map(|node| &self.nodes[*node]).find(|node| node.uuid == agreed.node);
+        let held: Vec<Transaction> =
+            of.map(|node| node.counted().transactions().copied().collect()).unwrap_or_default();
+        if !self.servers[server].is_writable {
+            if held.iter().any(|one| self.servers[server].has_other(one)) {
+                return self.give_up(number, "the successor has other transactions under the same GTIDs");
+            }
+            self.say(|| format!("server {server} is fed before the fence"));
+            let of = &mut self.servers[server];
+            of.is_fed = true;
+            for one in held {
+                if !of.has(&one) {
+                    of.append(one);
+                }
+            }
+        }
+        self.set_step(number, Step::Fence);
     }
 
     fn fence(&mut self, number: usize, promoter: &Promoter) -> Result<(), Broken> {

@@ -20,6 +20,8 @@ pub struct Outcome {
     pub promoted: usize,
     pub joined: usize,
     pub rescued: usize,
+    /// Machines that were replaced and came back.
+    pub came_back: usize,
     /// Why nobody but a person could go on: a source lost what it had given away.
     pub left_to_a_person: Option<&'static str>,
 }
@@ -33,6 +35,8 @@ pub struct World {
     /// Node to server.
     pub cut_off: BTreeSet<(usize, usize)>,
     pub messages: Vec<(usize, To, Message)>,
+    /// Machines that are gone and may come back with their disks: each in the place of the one that came after it.
+    gone: Vec<Option<Node>>,
     pub promoters: Vec<Option<Promoter>>,
     /// What clients were told, and in which epoch first.
     pub told: Vec<(Transaction, u64)>,
@@ -53,6 +57,9 @@ pub struct World {
     pub last_failure: &'static str,
     pub is_to_check: bool,
     pub outcome: Outcome,
+    /// Machines that were replaced come back; the successor is fed before anything is fenced. Not in each history, so that those which
+    /// found something before both were simulated stay what they are.
+    pub has_newer_rules: bool,
     trace: bool,
 }
 
@@ -72,6 +79,7 @@ impl World {
             cut: BTreeSet::new(),
             cut_off: BTreeSet::new(),
             messages: Vec::new(),
+            gone: vec![None; nodes],
             promoters: Vec::new(),
             told: Vec::new(),
             sources: BTreeMap::new(),
@@ -86,6 +94,7 @@ impl World {
             last_failure: "nothing",
             is_to_check: false,
             outcome: Outcome::default(),
+            has_newer_rules: [7, 13].contains(&(seed % 16)),
             trace,
         };
         world.servers[0].is_writable = true;
@@ -366,6 +375,7 @@ impl World {
         });
         match of {
             Some(1) => self.fail_node(),
+            Some(2) if self.has_newer_rules && self.random.one_in(2) => self.come_back(),
             Some(2) => self.lose_disk(),
             Some(3) => self.fail_server(false),
             Some(4) => self.fail_server(true),
@@ -418,37 +428,73 @@ impl World {
         }
     }
 
+    /// Whether another machine than a member of the newest epoch stands there: it does not vote, or its votes are void.
+    fn is_without(&self, node: &Node) -> bool {
+        let is_member = self.known().is_none_or(|newest| newest.members.contains(&node.uuid));
+        node.is_blank() || !is_member
+    }
+
+    /// Whether the others can bear that the machine of a node is another one.
+    fn bears_without(&self, node: usize) -> bool {
+        let without = self.nodes.iter().filter(|node| self.is_without(node)).count();
+        let bearable = self.nodes.len() - majority(self.nodes.len());
+        without < bearable || self.is_without(&self.nodes[node]) && without <= bearable
+    }
+
     /// As many as a quorum can bear, and no more before these have joined again.
     fn lose_disk(&mut self) {
         let node = self.node();
         let without = self.nodes.iter().filter(|node| node.is_blank()).count();
         let has_begun = self.nodes.iter().any(|node| !node.memory.founding().recorded.is_empty());
-        let bearable = self.nodes.len() - majority(self.nodes.len());
         let is_all = without == self.nodes.len();
-        if without < bearable || self.nodes[node].is_blank() && without <= bearable || is_all && !has_begun {
+        if self.bears_without(node) || is_all && !has_begun {
             self.say(|| format!("node {node} loses its disk"));
-            let uuid = self.nodes[node].uuid;
             // The new disk has another name.
             let name = self.new_uuid();
-            self.nodes[node] = Node { has_forgotten: !is_all, ..Node::blank(name) };
-            // What a founder has asked for goes with the connection on which it did.
-            self.messages.retain(|(_, to, message)| {
-                let is_founders = matches!(
-                    message,
-                    Message::Promise { kind: Kind::Founding, .. } | Message::Accept { is_founding: true, .. }
-                );
-                *to != To::Node(node) || !is_founders
-            });
-            // It joins by what the others say after that.
-            for number in 0..self.promoters.len() {
-                let is_ended =
-                    |of: &Promoter| [Kind::Joining(uuid), Kind::Founding].contains(&of.promotion.kind());
-                if self.promoters[number].as_ref().is_some_and(is_ended) {
-                    self.give_up(number, "its node has lost its disk");
-                }
+            let new = Node { has_forgotten: !is_all, ..Node::blank(name) };
+            let old = self.is_another(node, new);
+            if self.has_newer_rules && self.random.one_in(2) && !old.is_blank() {
+                self.gone[node] = Some(old);
             }
-            self.is_to_check = true;
         }
+    }
+
+    /// A machine that was replaced comes back with its disk, and the one that took its place is gone.
+    fn come_back(&mut self) {
+        let node = self.node();
+        if !self.bears_without(node) {
+            return;
+        }
+        let Some(mut old) = self.gone[node].take() else { return };
+        old.crash();
+        (old.is_alive, old.is_hung) = (true, false);
+        self.say(|| format!("node {node} comes back as it was before it was replaced"));
+        let other = self.is_another(node, old);
+        self.outcome.came_back += 1;
+        self.gone[node] = Some(other).filter(|other| !other.is_blank());
+    }
+
+    /// The machine of a node is another one from now on. Gives the one before.
+    fn is_another(&mut self, node: usize, new: Node) -> Node {
+        let old = std::mem::replace(&mut self.nodes[node], new);
+        // What a founder has asked for goes with the connection on which it did.
+        self.messages.retain(|(_, to, message)| {
+            let is_founders = matches!(
+                message,
+                Message::Promise { kind: Kind::Founding, .. } | Message::Accept { is_founding: true, .. }
+            );
+            *to != To::Node(node) || !is_founders
+        });
+        // It joins by what the others say after that.
+        for number in 0..self.promoters.len() {
+            let is_ended =
+                |of: &Promoter| [Kind::Joining(old.uuid), Kind::Founding].contains(&of.promotion.kind());
+            if self.promoters[number].as_ref().is_some_and(is_ended) {
+                self.give_up(number, "its node has lost its disk");
+            }
+        }
+        self.is_to_check = true;
+        old
     }
 
     fn fail_server(&mut self, loses: bool) {
