@@ -115,7 +115,11 @@ impl World {
             let accepted = node.memory.accepted().cloned();
             looked.promised(node.uuid, Promise { held: node.held(), accepted });
         }
-        let Ok(Some(agreed)) = looked.agreed() else { return self.give_up(number, "too few can promise") };
+        let agreed = match looked.agreed() {
+            Ok(Some(agreed)) => agreed,
+            Ok(None) => return self.give_up(number, "too few can promise"),
+            Err(_) => return self.give_up(number, "the copies part"),
+        };
         let of = reached.iter().map(|node| &self.nodes[*node]).find(|node| node.uuid == agreed.node);
         let held: Vec<Transaction> =
             of.map(|node| node.counted().transactions().copied().collect()).unwrap_or_default();
