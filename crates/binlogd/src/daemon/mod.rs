@@ -251,6 +251,7 @@ impl Daemon {
         self.service_manager.watch(monitor.clone(), &activity, source);
         let storage: Arc<dyn Storage> = Arc::new(WatchedStorage::new(PosixStorage, activity));
         let (published, stop) = (Arc::<Published>::default(), Arc::new(StopSignal::new()));
+        monitor.is_no_node();
         let quorum = (!source.quorum.is_empty()).then(|| {
             let others = source.quorum.iter().map(ToString::to_string).collect();
             let folder = self.config.data_dir.join(&source.name);

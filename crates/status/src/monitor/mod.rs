@@ -28,7 +28,7 @@ use codec::event::FormatDescription;
 use config::FsyncMode;
 use jiff::Timestamp;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// No backlog is known yet.
@@ -55,7 +55,7 @@ pub struct SourceMonitor {
     pub acknowledge_latency: LatencyHistogram,
     /// The receivers further down that acknowledgements wait for.
     pub ack_replicas: AckReplicas,
-    quorum: OnceLock<Box<dyn Fn() -> QuorumStatus + Send + Sync>>,
+    quorum: Mutex<Option<Arc<dyn Fn() -> QuorumStatus + Send + Sync>>>,
     /// Up to where the archive has the history.
     pub archive: ArchiveBook,
     /// Sealed files without a search index.
@@ -95,7 +95,7 @@ impl SourceMonitor {
             sync_latency: LatencyHistogram::new(),
             acknowledge_latency: LatencyHistogram::new(),
             ack_replicas: AckReplicas::default(),
-            quorum: OnceLock::new(),
+            quorum: Mutex::default(),
             archive: ArchiveBook::default(),
             search_index_missing: KnownCount::default(),
             search_index_failed: KnownCount::default(),
@@ -127,14 +127,20 @@ impl SourceMonitor {
         }
     }
 
-    /// This binlogd is a node of the source's quorum: `status` says how that stands. For the first one only.
+    /// This binlogd is a node of the source's quorum: `status` says how that stands.
     pub fn is_node(&self, status: impl Fn() -> QuorumStatus + Send + Sync + 'static) {
-        let _ = self.quorum.set(Box::new(status));
+        *lock(&self.quorum) = Some(Arc::new(status));
+    }
+
+    /// The source has no quorum, or none any more after a reload.
+    pub fn is_no_node(&self) {
+        *lock(&self.quorum) = None;
     }
 
     /// How the quorum stands; `None` where the source has none.
     pub fn quorum(&self) -> Option<QuorumStatus> {
-        self.quorum.get().map(|status| status())
+        let status = lock(&self.quorum).clone();
+        status.map(|status| status())
     }
 
     /// The source's name in the configuration.

@@ -55,6 +55,11 @@ fn another_epoch_is_an_event() {
     epoch.store(2, Relaxed);
     assert_eq!(noted(), ["u2 is the source of epoch 2"]);
     assert_eq!(noted().len(), 1);
+    // A reload makes another node of it, or none.
+    monitor.is_node(|| QuorumStatus { epoch: 7, ..QuorumStatus::default() });
+    assert_eq!(monitor.quorum().map(|quorum| quorum.epoch), Some(7));
+    monitor.is_no_node();
+    assert!(monitor.quorum().is_none());
 }
 
 #[test]
