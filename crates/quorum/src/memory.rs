@@ -54,6 +54,9 @@ pub enum Refusal {
     /// A node that is not of them wants to join, and no place is free.
     #[error("all nodes of the quorum are there: another machine joins only in the place of one that is gone")]
     Complete,
+    /// A promotion has ended that the promoter does not know of.
+    #[error("{0} is the source of epoch {1} by now")]
+    Overtaken(String, u64),
     /// Another source was accepted in this epoch, which no promotion does.
     #[error("another source, {0}, was accepted in this epoch")]
     OtherSource(String),
@@ -130,6 +133,18 @@ impl Memory {
             Kind::Ordinary | Kind::Joining(_) => memory.promised = Some(ballot),
         }
         Ok(memory)
+    }
+
+    /// Promises `ballot` for a promotion that has seen the source of epoch `seen`. Of two promotions at once the second begins nothing when
+    /// the first has ended: what was seen and decided before is no ground for it any more.
+    ///
+    /// # Errors
+    /// When a later epoch was accepted, or as [`Memory::promise`].
+    pub fn succeed(&self, ballot: Ballot, seen: u64) -> Result<Memory, Refusal> {
+        match self.accepted.as_ref().filter(|accepted| accepted.ballot.epoch > seen) {
+            Some(later) => Err(Refusal::Overtaken(later.source.clone(), later.ballot.epoch)),
+            None => self.promise(ballot, Kind::Ordinary),
+        }
     }
 
     /// Records the source of a founder, who puts it in force ([`Memory::accept`]) when all nodes have.

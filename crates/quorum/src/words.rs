@@ -251,6 +251,8 @@ pub enum Request {
     Look,
     /// To promise a ballot.
     Promise(Ballot, Kind),
+    /// To promise a ballot of a promotion that has seen the source of this epoch, unless a later one was accepted since.
+    Succeed(Ballot, u64),
     /// To record the source of a founder.
     Record(Accepted),
     /// To accept the source of an epoch.
@@ -262,6 +264,7 @@ pub enum Request {
 enum RequestWords {
     Look {},
     Promise { ballot: BallotWords, kind: String },
+    Succeed { ballot: BallotWords, seen: u64 },
     Record(AcceptedWords),
     Accept(AcceptedWords),
 }
@@ -279,6 +282,7 @@ impl Request {
                     Kind::Joining(node) => node.to_string(),
                 },
             },
+            Request::Succeed(ballot, seen) => RequestWords::Succeed { ballot: ballot.into(), seen: *seen },
             Request::Record(accepted) => RequestWords::Record(accepted.into()),
             Request::Accept(accepted) => RequestWords::Accept(accepted.into()),
         })
@@ -299,6 +303,7 @@ impl Request {
                 };
                 Request::Promise(ballot.meant()?, kind)
             }
+            RequestWords::Succeed { ballot, seen } => Request::Succeed(ballot.meant()?, seen),
             RequestWords::Record(accepted) => Request::Record(accepted.meant()?),
             RequestWords::Accept(accepted) => Request::Accept(accepted.meant()?),
         })

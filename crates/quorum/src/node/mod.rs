@@ -464,6 +464,7 @@ impl Node {
         let memory = match request {
             Request::Look => state.memory.clone(),
             Request::Promise(ballot, kind) => state.memory.promise(*ballot, *kind)?,
+            Request::Succeed(ballot, seen) => state.memory.succeed(*ballot, *seen)?,
             Request::Record(accepted) => state.memory.record(accepted)?,
             Request::Accept(accepted) => state.memory.accept(accepted)?,
         };

@@ -269,6 +269,7 @@ fn what_nodes_tell_is_read_back() {
         Request::Promise(ballot(2), Kind::Founding),
         Request::Promise(ballot(2), Kind::Ordinary),
         Request::Promise(ballot(2), Kind::Joining(Uuid::from_bytes([3; 16]))),
+        Request::Succeed(ballot(3), 2),
         Request::Record(accepted.clone()),
         Request::Accept(accepted),
     ] {
@@ -276,6 +277,11 @@ fn what_nodes_tell_is_read_back() {
     }
     let reply = scene.ask(Request::Promise(ballot(2), Kind::Ordinary)).unwrap();
     assert_eq!(Reply::of_text(reply.to_text().as_bytes()), Ok(reply));
+    // Of two promotions that begin at once.
+    scene.ask(Request::Accept(scene.source(2, 1, "another"))).unwrap();
+    let late = scene.ask(Request::Succeed(ballot(3), 1)).unwrap_err().to_string();
+    assert_eq!(late, "another is the source of epoch 2 by now");
+    assert_eq!(scene.ask(Request::Succeed(ballot(3), 2)).unwrap().promised, 3);
     assert!(Told::of_text(b"{}").is_err() && Request::of_text(b"nonsense").is_err());
 }
 
