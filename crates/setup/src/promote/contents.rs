@@ -14,8 +14,21 @@ use codec::gtid::{GtidState, MariadbGtid, MariadbGtidState};
 use config::HostPort;
 use repair::rescue::{Compared, Comparison, Scope, Side, between};
 use source::identify::SourceIdentity;
+use std::io;
+use std::path::Path;
 use std::time::Duration;
 use wire::{ConnectOptions, Connection};
+
+/// So many bytes of the newest files of the successor's log are compared with the copy, which takes a second or two. Commits wait
+/// meanwhile where the source is dead. Where servers have parted, that stands at the end of what one of them wrote; what one wrote long
+/// ago was compared when it ceased to be the source.
+const COMPARED_BYTES: u64 = 256 << 20;
+
+/// Longest wait for others who read the copy, or delete files of it.
+const OTHERS_MAX: Duration = Duration::from_secs(30);
+
+/// Pause between two looks whether they have ended.
+const OTHERS_LOOK: Duration = Duration::from_millis(50);
 
 /// Longest time for a node to be reached.
 const NODE_MAX: Duration = Duration::from_secs(3);
@@ -27,6 +40,8 @@ pub(super) struct Contents {
     known: GtidState,
     /// How many were the same.
     pub(super) same: u64,
+    /// What could not be compared, in words that go behind that.
+    pub(super) remarks: String,
 }
 
 impl Contents {
@@ -41,13 +56,14 @@ impl Contents {
         let identity = &successor.identity;
         let held = HeldGtids::read(&PosixStorage, &folder, identity.kind);
         let Some(held) = held.map_err(|error| unreadable(&error))? else { return Ok(Contents::default()) };
-        let _files_stay = PurgeLock::take(&PosixStorage, &folder).map_err(|error| unreadable(&error))?;
+        let _files_stay = files_stay(group, &folder).map_err(|error| unreadable(&error))?;
         let comparison = Comparison::new(to, identity);
-        let compared =
-            comparison.what_is_there((&PosixStorage, folder.as_path()), &held, Scope::Sample, |_| {});
+        let newest = Scope::Newest(COMPARED_BYTES);
+        let compared = comparison.what_is_there((&PosixStorage, folder.as_path()), &held, newest, |_| {});
         let (_, compared) = compared.map_err(|error| unreadable(&error))?;
         refuse_differences(successor, &compared)?;
-        Ok(Contents { known: both(&held.all(), identity), same: compared.same })
+        let remarks = compared.remarks();
+        Ok(Contents { known: both(&held.all(), identity), same: compared.same, remarks })
     }
 
     /// Compares the rest of what was agreed on, as the node at `address` serves it. `keeps`: that node holds what a source lost, which
@@ -77,6 +93,23 @@ impl Contents {
         let compared = between(served, server, agreed, &self.known).map_err(|error| unreadable(&error))?;
         refuse_differences(successor, &compared)?;
         Ok(self.same + compared.same)
+    }
+}
+
+/// Files of the copy stay meanwhile. Other promotes look at it at the same time, as a watcher's for each server, one after the other.
+fn files_stay(group: &Group, folder: &Path) -> io::Result<PurgeLock> {
+    let clock = &group.upstream.clock;
+    let since = clock.now();
+    loop {
+        match PurgeLock::take(&PosixStorage, folder) {
+            Err(error)
+                if error.kind() == io::ErrorKind::WouldBlock
+                    && clock.now().saturating_duration_since(since) < OTHERS_MAX =>
+            {
+                clock.sleep(OTHERS_LOOK);
+            }
+            taken => return taken,
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use binlog::timeline::held::HeldGtids;
 use codec::gtid::{GtidSet, GtidState, MariadbGtid, Tag, TransactionId, Uuid};
 use source::identify::SourceIdentity;
 use std::collections::HashMap;
+use std::fmt;
 
 /// So many of the newest of each server, and so many before and behind what forks took.
 pub(in crate::rescue) const PLENTY: u64 = 1000;
@@ -14,6 +15,39 @@ pub(in crate::rescue) const PLENTY: u64 = 1000;
 enum Origin {
     Mysql(Uuid, Tag),
     Mariadb(u32, u32),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Mysql(uuid, tag) if tag.is_empty() => uuid.fmt(f),
+            Origin::Mysql(uuid, tag) => write!(f, "{uuid}:{tag}"),
+            Origin::Mariadb(domain, server_id) => write!(f, "{domain}-{server_id}"),
+        }
+    }
+}
+
+impl Origin {
+    /// What is left of its numbers without what is `before`.
+    fn left_of(self, ranges: &[(u64, u64)], before: &GtidState) -> Vec<(u64, u64)> {
+        match (self, before) {
+            (Origin::Mysql(uuid, tag), GtidState::Mysql(before)) => {
+                let mut set = GtidSet::new();
+                for (first, last) in ranges {
+                    set.insert_interval(uuid, tag, *first, *last);
+                }
+                let left = set.subtract(before);
+                left.iter().map(|(_, _, numbers)| (*numbers.start(), *numbers.end())).collect()
+            }
+            (Origin::Mariadb(domain, server_id), GtidState::Mariadb(before)) => {
+                let is_its = |id: &MariadbGtid| (id.domain, id.server_id) == (domain, server_id);
+                let gone = before.list().find(is_its).map_or(0, |id| id.sequence);
+                let left = ranges.iter().map(|(first, last)| ((*first).max(gone + 1), *last));
+                left.filter(|(first, last)| first <= last).collect()
+            }
+            _ => ranges.to_vec(),
+        }
+    }
 }
 
 /// A choice of transactions.
@@ -81,6 +115,20 @@ impl Chosen {
         if first <= last {
             self.ranges.entry(origin).or_default().push((first, last));
         }
+    }
+
+    /// Leaves out what is `before`, and names the servers of which nothing is left.
+    pub(in crate::rescue) fn leave_out(&mut self, before: &GtidState) -> Vec<String> {
+        let mut none_left = Vec::new();
+        self.ranges.retain(|origin, ranges| {
+            *ranges = origin.left_of(ranges, before);
+            if ranges.is_empty() {
+                none_left.push(origin.to_string());
+            }
+            !ranges.is_empty()
+        });
+        none_left.sort();
+        none_left
     }
 
     /// Whether a transaction is chosen.
@@ -175,6 +223,20 @@ mod tests {
         let chosen = Chosen::of_mysql(&sample(&both, &lost));
         let has = |number: u64| chosen.has(&format!("{UUID}:{number}").parse::<Gtid>().unwrap().into());
         assert!(has(2000) && has(4005) && has(20500) && !has(1999) && !has(4006) && !has(20501));
+    }
+
+    #[test]
+    fn what_stands_too_far_back_is_left_out_and_its_servers_are_named() {
+        const OTHER: &str = "3e11fa47-71ca-11e1-9e33-c80aa9429563";
+        let mut chosen = Chosen::of_mysql(&set(&format!("U:50-60,{OTHER}:7-9")));
+        let before = GtidState::Mysql(set(&format!("U:1-55,{OTHER}:1-9")));
+        assert_eq!(chosen.leave_out(&before), [OTHER]);
+        assert_eq!(chosen.ranges.into_values().collect::<Vec<_>>(), [[(56, 60)]]);
+        let mut chosen = Chosen::default();
+        chosen.add(Origin::Mariadb(0, 1), 50, 60);
+        chosen.add(Origin::Mariadb(0, 2), 50, 60);
+        assert_eq!(chosen.leave_out(&GtidState::Mariadb("0-1-55,0-2-60".parse().unwrap())), ["0-2"]);
+        assert_eq!(chosen.ranges[&Origin::Mariadb(0, 1)], [(56, 60)]);
     }
 
     #[test]

@@ -90,6 +90,8 @@ pub struct Compared {
     pub missing_gtids: GtidList,
     /// GTIDs that stand in the target's log more than once, which MariaDB allows.
     pub twice: Vec<TransactionId>,
+    /// Servers of which nothing was compared, because the newest of them stand further back in the target's log than was read.
+    pub further_back: Vec<String>,
     /// Transactions with events that cannot be compared, and why the first of them cannot.
     pub unclear: u64,
     /// Why.
@@ -117,6 +119,12 @@ impl Compared {
                 "; {} could not be compared, because its binary log does not hold them (purged, or never written): {}",
                 units::count(self.not_in_its_log),
                 self.not_in_its_log_gtids
+            ));
+        }
+        if !self.further_back.is_empty() {
+            text.push_str(&format!(
+                "; of {} nothing was compared, because the newest of that stand further back in its log than is read",
+                self.further_back.join(", ")
             ));
         }
         if self.unclear > 0 {

@@ -25,6 +25,7 @@ use binlog::timeline::held::{HeldGtids, present_history};
 use codec::ServerKind;
 use codec::gtid::{GtidSet, GtidState, TransactionId};
 use source::identify::SourceIdentity;
+use status::units;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::ops::ControlFlow;
@@ -39,6 +40,9 @@ const BATCH: usize = 50_000;
 pub enum Scope {
     /// The newest of each server and domain, and what forks took from the source and those around.
     Sample,
+    /// Of these, what stands in the newest files of the target's log, of so many bytes together; one file at least. Who waits for the
+    /// answer waits no longer the further back another server has written last.
+    Newest(u64),
     /// Everything that both logs hold.
     All,
 }
@@ -115,11 +119,16 @@ impl<'a> Comparison<'a> {
     ) -> Result<(String, Compared), CompareError> {
         // Which of two transactions of one GTID the target should have is for a person to decide.
         let forks = Forks::read(storage, source_folder, || true)?;
-        let chosen = Chosen::of(held, self.server, forks.as_ref(), scope == Scope::All);
+        let mut chosen = Chosen::of(held, self.server, forks.as_ref(), scope == Scope::All);
+        let sample = format!("the newest {PLENTY} of each server, and what forks took with {PLENTY} around");
         let words = match scope {
             Scope::All => "everything that both have".to_owned(),
-            Scope::Sample => {
-                format!("the newest {PLENTY} of each server, and what forks took with {PLENTY} around")
+            Scope::Sample => sample,
+            Scope::Newest(bytes) => {
+                if let Some(before) = self.logged_before_newest(bytes)? {
+                    self.compared.further_back = chosen.leave_out(&before);
+                }
+                format!("{sample}, as far as its log of the newest {} has it", units::bytes(bytes))
             }
         };
         let mut batch: HashMap<TransactionId, Vec<Ours>> = HashMap::new();
@@ -267,6 +276,22 @@ impl<'a> Comparison<'a> {
         let before = |state: &GtidState| ids.iter().any(|id| state.contains(id));
         let file = self.log.file_before(&files, &before).map_err(CompareError::of)?;
         Ok(From::Place(file, 4))
+    }
+
+    /// What the target logged before its newest files of so many bytes together.
+    fn logged_before_newest(&self, bytes: u64) -> Result<Option<GtidState>, CompareError> {
+        let mut connection = Connection::connect(self.options)?;
+        let rows = connection.query("SHOW BINARY LOGS").map_err(CompareError::of)?;
+        let size = |row: &usize| rows.get(*row, "File_size").and_then(|size| size.parse::<u64>().ok());
+        let mut sum = 0_u64;
+        let is_near = |row: &usize| {
+            sum = sum.saturating_add(size(row).unwrap_or(0));
+            sum <= bytes
+        };
+        let newest = rows.rows.len().saturating_sub(1);
+        let first = (0..newest).rev().take_while(is_near).last().unwrap_or(newest);
+        let Some(name) = rows.get(first, "Log_name").filter(|_| first > 0) else { return Ok(None) };
+        self.log.logged_before(name).map_err(CompareError::of)
     }
 
     fn target_files(&self) -> Result<Vec<String>, CompareError> {
