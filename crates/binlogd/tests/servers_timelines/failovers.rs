@@ -57,6 +57,7 @@ struct Told {
 struct Shared {
     next: AtomicU64,
     told: Mutex<Vec<Told>>,
+    rest: AtomicBool,
     stop: AtomicBool,
 }
 
@@ -75,6 +76,13 @@ impl Clients {
 
     fn told(&self) -> Vec<Told> {
         self.0.told.lock().expect("no client panics").clone()
+    }
+
+    /// They write nothing meanwhile: a new replica that applies everything from the beginning would not come up beside them.
+    fn rest_while(&self, work: impl FnOnce()) {
+        self.0.rest.store(true, Ordering::SeqCst);
+        work();
+        self.0.rest.store(false, Ordering::SeqCst);
     }
 
     /// Waits for so many commits more.
@@ -108,6 +116,10 @@ impl Shared {
     fn write(&self, at: &ConnectOptions) {
         let mut present: Option<(Instant, Connection)> = None;
         while !self.stop.load(Ordering::SeqCst) {
+            if self.rest.load(Ordering::SeqCst) {
+                std::thread::sleep(PAUSE);
+                continue;
+            }
             let id = self.next.fetch_add(1, Ordering::SeqCst);
             let opened = Instant::now();
             let (opened, mut connection) = match present.take() {
@@ -324,12 +336,12 @@ impl Scene {
         );
         let counters = SemiSync::of(&self.servers[new]).counters();
         assert_eq!((counters.on, counters.no_tx), (true, 0), "{counters:?}");
-        self.the_old_one_comes_back(old);
+        self.the_old_one_comes_back(old, clients);
         first.at - killed
     }
 
     /// It can be written to, and nobody is told of a commit there. Then another server stands in its place.
-    fn the_old_one_comes_back(&mut self, old: usize) {
+    fn the_old_one_comes_back(&mut self, old: usize, clients: &Clients) {
         let name = self.servers[old].name().to_owned();
         let role = if name.starts_with("mysql") { "source" } else { "master" };
         let options = [
@@ -351,8 +363,10 @@ impl Scene {
         let (fresh, source) = (&self.servers[old], &self.servers[self.source]);
         self.hosts[old].move_to(address_of(fresh));
         self.seen.iter().for_each(|seen| seen[old].move_to(address_of(fresh)));
-        replicate(fresh, source);
-        wait_replicated(fresh, source);
+        clients.rest_while(|| {
+            replicate(fresh, source);
+            wait_replicated(fresh, source);
+        });
         self.wait_counting();
     }
 }

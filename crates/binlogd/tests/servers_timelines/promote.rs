@@ -329,7 +329,7 @@ fn a_source_that_lives(name: &str) {
     assert!(failed.status.code() == Some(3) && text(&failed.stderr).contains("exit status: 7"), "{failed:?}");
     // Whoever runs it again reads what a promoter that was killed did not come to say.
     let again = scene.promotes(0, &["--yes"]);
-    for words in ["is the source already, of epoch", "make it a replica: ", "a commit waits there"] {
+    for words in ["is the source already, of epoch", "make it a replica: ", "a commit waits at"] {
         assert!(again.contains(words), "{words:?}: {again}");
     }
     let again = scene.promotes(0, &["--yes", "--repoint"]);

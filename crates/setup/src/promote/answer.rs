@@ -81,7 +81,7 @@ impl PromoteAnswer {
             absent: absent(promote.absent()),
             statements: left,
             notes: if is_open { notes(promote, &tails) } else { Vec::new() },
-            tails: tails.iter().map(LostTail::of).collect(),
+            tails: lost(&tails),
             ..PromoteAnswer::of(promote)
         }
     }
@@ -100,7 +100,7 @@ impl PromoteAnswer {
             statements: done.opened,
             repointed: replicas.collect(),
             notes: notes(promote, &tails),
-            tails: tails.iter().map(LostTail::of).collect(),
+            tails: lost(&tails),
             ..PromoteAnswer::of(promote)
         }
     }
@@ -134,6 +134,10 @@ impl LostTail {
     }
 }
 
+fn lost(tails: &[Tail]) -> Vec<LostTail> {
+    tails.iter().filter(|tail| tail.is_lost()).map(LostTail::of).collect()
+}
+
 fn absent(nodes: &[(String, String)]) -> Vec<AbsentNode> {
     nodes.iter().map(|(node, why)| AbsentNode { node: node.clone(), why: why.clone() }).collect()
 }
@@ -144,7 +148,8 @@ fn notes(promote: &Promote, tails: &[Tail]) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(timeout) = successor.timeout() {
         notes.push(format!(
-            "a commit waits there for an acknowledgement for up to {timeout} ms; after that it goes on without"
+            "a commit waits at {} for an acknowledgement for up to {timeout} ms; after that it goes on without",
+            successor.host
         ));
     }
     if !successor.facts.persists() {
@@ -163,8 +168,13 @@ fn notes(promote: &Promote, tails: &[Tail]) -> Vec<String> {
     notes
 }
 
-fn of_tail(Tail { host, gtids, waiting }: &Tail) -> Vec<String> {
+fn of_tail(Tail { host, gtids, waiting, is_writable }: &Tail) -> Vec<String> {
     let mut notes = Vec::new();
+    if *is_writable && gtids.is_empty() && *waiting == 0 {
+        notes.push(format!(
+            "{host} answers, has nothing of its own, and takes writes: what clients write there the source does not get. Make it a replica now"
+        ));
+    }
     if *waiting > 0 {
         notes.push(format!(
             "{host}: {} there for an acknowledgement that does not come. Who switches semi-sync off there tells those clients that \

@@ -18,7 +18,7 @@ pub struct Group {
 }
 
 /// What the nodes answer to one request.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Answers {
     pub(super) replies: Vec<(String, Reply)>,
     /// What the others say.

@@ -31,7 +31,7 @@ pub(super) struct Seen {
     waiting: u64,
 }
 
-/// What a host has that the source lacks: it was acknowledged to nobody.
+/// A host that is more than a replica of the source: what it has that the source lacks was acknowledged to nobody.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Tail {
     /// The host, as in the list.
@@ -40,6 +40,15 @@ pub(super) struct Tail {
     pub gtids: GtidState,
     /// Commits that wait there for an acknowledgement, which does not come.
     pub waiting: u64,
+    /// Clients can write there.
+    pub is_writable: bool,
+}
+
+impl Tail {
+    /// Whether something there is lost, or will be.
+    pub(super) fn is_lost(&self) -> bool {
+        !self.gtids.is_empty() || self.waiting > 0
+    }
 }
 
 /// The hosts of the list.
@@ -115,15 +124,16 @@ impl Hosts {
         }
     }
 
-    /// What each server but `source` has written that `source` lacks.
+    /// What each server but `source` has written that `source` lacks, and who takes writes beside it.
     pub(super) fn tails(&self, source: &SourceIdentity) -> Vec<Tail> {
         let others = self.seen().filter(|(_, seen)| seen.identity.uuid != source.uuid);
         let tail = |(host, seen): (&str, &Seen)| Tail {
             host: host.to_owned(),
             gtids: seen.identity.own(&source.lacks(&seen.identity.executed)),
             waiting: seen.waiting,
+            is_writable: !seen.identity.is_read_only,
         };
-        others.map(tail).filter(|tail| !tail.gtids.is_empty() || tail.waiting > 0).collect()
+        others.map(tail).filter(|tail| tail.is_lost() || tail.is_writable).collect()
     }
 }
 
@@ -211,8 +221,17 @@ mod tests {
             host("db5:3306", Ok(waits(2))),
         ]);
         let gtids = |text: &str| GtidState::parse(ServerKind::MySql, text).unwrap();
-        let tail = |host: &str, text: &str, waiting| Tail { host: host.into(), gtids: gtids(text), waiting };
-        let expected = [tail("db1:3306", &format!("{OLD}:10-12"), 0), tail("db5:3306", "", 2)];
+        let tail = |host: &str, text: &str, waiting| Tail {
+            host: host.into(),
+            gtids: gtids(text),
+            waiting,
+            is_writable: true,
+        };
+        let own = format!("{OLD}:10-12");
+        let expected = [tail("db1:3306", &own, 0), tail("db4:3306", "", 0), tail("db5:3306", "", 2)];
         assert_eq!(hosts.tails(&new), expected);
+        let mut replica = waits(0);
+        replica.identity.is_read_only = true;
+        assert_eq!(Hosts(vec![host("db4:3306", Ok(replica))]).tails(&new), []);
     }
 }

@@ -55,14 +55,16 @@ pub enum NoPromotion {
     },
     /// Another promotion has ended meanwhile.
     #[error(
-        "another promotion has ended meanwhile: {source_uuid} is the source of epoch {epoch}. This one has changed nothing; run it again if that is \
-         not what you want"
+        "another promotion has ended meanwhile: {source_uuid} is the source of epoch {epoch}, and stays so. Run this one again if that is not \
+         what you want{promised}"
     )]
     Overtaken {
         /// The source that it has made.
         source_uuid: String,
         /// Of which epoch.
         epoch: u64,
+        /// Nodes that have promised this one and so do not count, and what to do, in words.
+        promised: String,
     },
     /// Its transactions cannot be compared with those of the nodes.
     #[error("whether its transactions are those that the nodes hold could not be compared: {0}")]

@@ -81,7 +81,8 @@ fn refusal<'a>(
 ) -> Result<&'a Channel, String> {
     let [channel] = channels else {
         return Err(match channels.len() {
-            0 => "it is no replica: if it was the source, what is said of that holds".to_owned(),
+            0 => "it is no replica, and stays as it is. The old source is made one by hand, as is said of it"
+                .to_owned(),
             several => format!(
                 "it replicates over {several} channels: which of them is to be changed is for a person to say"
             ),

@@ -232,9 +232,10 @@ impl Promote {
             let accepted = self.feed_rest(&fenced, hear).and_then(|()| {
                 let same = self.compare(&fenced)?;
                 hear(&format!(
-                    "fed: {} has all of it; {} compared, and the same",
+                    "fed: {} has all of it; {} compared, and the same{}",
                     self.successor.host,
-                    units::counted(same, "newest transaction")
+                    units::counted(same, "newest transaction"),
+                    self.contents.remarks
                 ));
                 self.accept(fenced)
             });
@@ -268,11 +269,12 @@ impl Promote {
         // Whoever has not promised by then is no more to be waited for than one that is away.
         let is_agreed =
             |replies: &[&Reply]| matches!(promotion_by(&mut replies.iter().copied()).agreed(), Ok(Some(_)));
-        let answers = self.group.ask_until(&Asked::Promise(ballot, Kind::Ordinary), is_agreed);
+        let answers = self.group.ask_until(&Asked::Succeed(ballot, self.of.epoch), is_agreed);
         let promotion = promotion_by(&mut answers.replies.iter().map(|(_, reply)| reply));
         let end = |reply: &Reply| Some((reply.node, reply.promise.clone()?.1));
         let ends: BTreeMap<_, _> = answers.replies.iter().filter_map(|(_, reply)| end(reply)).collect();
         let Some(agreed) = promotion.agreed()? else {
+            self.not_overtaken_by(&self.group.ask(&Asked::Look), &answers)?;
             self.not_outbid(ballot)?;
             let (count, needed) = (promotion.promises().len(), self.group.majority());
             return Err(NoPromotion::NotFenced { ballot, count, needed, why: answers.why() });
@@ -299,19 +301,28 @@ impl Promote {
 
     /// Whether a majority promises this very ballot, once more.
     fn has_promised(&self, ballot: Ballot) -> bool {
-        let again = self.group.ask(&Asked::Promise(ballot, Kind::Ordinary));
+        let again = self.group.ask(&Asked::Succeed(ballot, self.of.epoch));
         again.replies.len() >= self.group.majority()
     }
 
     /// Another promotion may have ended since, while a person was asked or the server was locked.
     fn look_again(&mut self) -> Result<(), NoPromotion> {
         self.answers = self.group.look()?;
-        match self.answers.accepted().filter(|accepted| accepted.ballot != self.of) {
-            Some(Accepted { source, ballot, .. }) => {
-                Err(NoPromotion::Overtaken { source_uuid: source.clone(), epoch: ballot.epoch })
-            }
-            None => Ok(()),
-        }
+        self.not_overtaken_by(&self.answers, &Answers::default())
+    }
+
+    /// Nobody else has promoted, by what nodes answer now. `promised`: what they answered to this promotion.
+    fn not_overtaken_by(&self, now: &Answers, promised: &Answers) -> Result<(), NoPromotion> {
+        let Some(later) = now.accepted().filter(|accepted| accepted.ballot != self.of) else { return Ok(()) };
+        let nodes: Vec<&str> = promised.replies.iter().map(|(node, _)| node.as_str()).collect();
+        let promised = match nodes.is_empty() {
+            true => String::new(),
+            false => format!(
+                ". {} had promised this one before it heard of that, and does not count: promote that source once more, and it does",
+                nodes.join(", ")
+            ),
+        };
+        Err(NoPromotion::Overtaken { source_uuid: later.source.clone(), epoch: later.ballot.epoch, promised })
     }
 
     /// Before the fence, while the old source is acknowledged still: the successor has what the nodes held when they were looked at. What
