@@ -3,3 +3,5 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used)]
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used))]
+
+pub mod take;
