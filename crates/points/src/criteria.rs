@@ -27,6 +27,9 @@ pub struct Criteria {
     pub thread: Option<u32>,
     /// One of its statements holds this, in lower case.
     pub text: Option<Vec<u8>>,
+    /// Or, of the time and the GTIDs that are asked for, it does one of these, to whatever it is. Where this is not empty, also what
+    /// nobody can tell is found: a transaction with a part that cannot be looked at, and an INCIDENT.
+    pub besides: Effects,
 }
 
 /// Whether a transaction is what is searched for.
@@ -49,6 +52,9 @@ impl Criteria {
         if !is_wanted || !self.is_in_time(first, last) || transaction.size() < self.min_bytes {
             return Verdict::No;
         }
+        if self.is_found_besides(transaction) {
+            return Verdict::Yes;
+        }
         if self.thread.is_some_and(|thread| transaction.thread.is_some_and(|made_by| made_by != thread)) {
             return Verdict::No;
         }
@@ -63,6 +69,12 @@ impl Criteria {
         let may_change = changes || !is_known || transaction.has_more_tables;
         let may_have_rows = rows != Verdict::No || !is_known;
         if may_change && may_have_rows && (has_text || !is_known) { Verdict::Unknown } else { Verdict::No }
+    }
+
+    fn is_found_besides(&self, transaction: &Transaction) -> bool {
+        let is_untold =
+            transaction.unread.is_some() || transaction.has_more_tables || transaction.is_incident;
+        self.besides != Effects::NONE && (is_untold || transaction.effects.intersects(self.besides))
     }
 
     /// Whether it does what is asked for to the tables that are asked for, and to so many rows.
@@ -100,7 +112,9 @@ impl Criteria {
         self.is_in_time(head.committed.0, head.committed.1)
             && head.most_bytes >= self.min_bytes
             && self.gtids.as_ref().is_none_or(|wanted| head.gtids.may_hold(wanted))
-            && (head.has_unread || self.fits(head.effects, head.most_rows))
+            && (head.has_unread
+                || head.effects.intersects(self.besides)
+                || self.fits(head.effects, head.most_rows))
     }
 
     fn fits(&self, effects: Effects, most_rows: u64) -> bool {
@@ -134,7 +148,9 @@ impl Criteria {
         self.is_in_time(block.committed.0, block.committed.1)
             && block.most_bytes >= self.min_bytes
             && has_gtid
-            && (block.has_unread || (has_table && self.fits(block.effects, block.most_rows)))
+            && (block.has_unread
+                || block.effects.intersects(self.besides)
+                || (has_table && self.fits(block.effects, block.most_rows)))
     }
 }
 
@@ -198,6 +214,22 @@ mod tests {
         ] {
             assert_eq!(judged(criteria.clone()), verdict, "{criteria:?}");
         }
+    }
+
+    #[test]
+    fn what_is_asked_for_besides_is_found_whatever_its_tables() {
+        let nowhere =
+            Criteria { tables: tables("shop.none"), besides: Effects::DELETE, ..Criteria::default() };
+        assert_eq!(judged(nowhere.clone()), Verdict::Yes);
+        assert_eq!(judged(Criteria { besides: Effects::DDL, ..nowhere.clone() }), Verdict::No);
+        assert_eq!(judged(Criteria { from: Some(101_000_000), ..nowhere.clone() }), Verdict::No);
+        let untold = [
+            Transaction { unread: Some("too large".into()), ..transaction() },
+            Transaction { is_incident: true, ..transaction() },
+            Transaction { has_more_tables: true, ..transaction() },
+        ];
+        let besides = Criteria { besides: Effects::XA_COMMIT, ..nowhere };
+        assert!(untold.iter().all(|one| besides.judge(one) == Verdict::Yes));
     }
 
     #[test]

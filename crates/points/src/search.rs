@@ -210,7 +210,7 @@ fn chosen_of_file(index: &IndexFile, criteria: &Criteria) -> Result<Vec<Part>, I
         return Ok(Vec::new());
     }
     let wanted = if criteria.tables.is_empty() { None } else { criteria.wanted_tables(&index.tables()?) };
-    if has_none(head, wanted.as_deref()) {
+    if has_none(head, criteria, wanted.as_deref()) {
         return Ok(Vec::new());
     }
     let blocks = index.blocks()?;
@@ -223,15 +223,18 @@ fn chosen(index: &SearchIndex, criteria: &Criteria) -> Vec<Part> {
         return Vec::new();
     }
     let wanted = criteria.wanted_tables(&index.tables);
-    if has_none(head, wanted.as_deref()) {
+    if has_none(head, criteria, wanted.as_deref()) {
         return Vec::new();
     }
     parts(&index.blocks, head.end, |block| criteria.may_be_in_block(head, block, wanted.as_deref()))
 }
 
-/// Whether none of the wanted tables is in the file, whatever its blocks say.
-fn has_none(head: &Head, wanted: Option<&[u32]>) -> bool {
-    wanted.is_some_and(<[u32]>::is_empty) && !head.has_more_tables && !head.has_unread
+/// Whether none of the wanted tables is in the file, and nothing that is wanted besides, whatever its blocks say.
+fn has_none(head: &Head, criteria: &Criteria, wanted: Option<&[u32]>) -> bool {
+    wanted.is_some_and(<[u32]>::is_empty)
+        && !head.has_more_tables
+        && !head.has_unread
+        && !head.effects.intersects(criteria.besides)
 }
 
 /// The blocks that are wanted, those that stand together in one.

@@ -150,7 +150,7 @@ impl Builder {
             gtids: BlockGtids::These(Vec::new()),
             most_rows: if rows.has_unknown || transaction.has_more_tables { u64::MAX } else { rows.total() },
             most_bytes: transaction.size(),
-            has_unread: transaction.unread.is_some(),
+            has_unread: transaction.unread.is_some() || transaction.is_incident,
         };
         tables.iter().flatten().for_each(|number| block.add_table(*number));
         if let Some(id) = &transaction.id {

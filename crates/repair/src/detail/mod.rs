@@ -7,11 +7,13 @@
 //!   → unless the log has a definition behind it    definitions.rs
 //! ```
 
+mod as_json;
 mod definition;
 mod definitions;
 mod known;
 mod parts;
 
+pub use as_json::as_json;
 pub use definition::{ColumnDefinition, is_table};
 pub use definitions::{Definitions, Place};
 pub use known::{Known, KnownTable};

@@ -2,6 +2,7 @@
 
 use codec::gtid::{GtidSet, GtidState, MariadbGtid, TransactionId};
 use config::{Point, PointPlace};
+use points::criteria::Criteria;
 use points::effects::Effects;
 use points::glob::TableGlob;
 use points::transaction::Transaction;
@@ -114,6 +115,11 @@ impl Statement {
         Ok(Some(Statement { text: text.to_owned(), effects, table, is_of_schema: of_schema }))
     }
 
+    /// What finds the transactions that may do that.
+    pub fn criteria(&self) -> Criteria {
+        Criteria { tables: vec![self.table.clone()], ..Criteria::default() }
+    }
+
     /// Whether a transaction does that.
     pub fn is_in(&self, transaction: &Transaction) -> bool {
         let is_meant = |change: &points::transaction::TableChange| {
@@ -170,7 +176,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Whether the point is before `transaction`, of `file`.
-    pub(crate) fn ends_before(&mut self, file: &str, transaction: &Transaction) -> bool {
+    pub fn ends_before(&mut self, file: &str, transaction: &Transaction) -> bool {
         let time = transaction.committed.micros;
         match self.until {
             Until::End => false,

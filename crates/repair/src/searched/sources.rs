@@ -4,9 +4,10 @@ use super::archived_indexes::ArchivedIndexes;
 use archive::chain::history::ArchivedFile;
 use archive::chain::{Chain, ChainError};
 use archive::reader::Reader;
-use binlog::folder::{by_number, source_folders, timeline_number};
+use binlog::folder::{by_number, source_folders, timeline_number, timelines as timelines_of};
 use binlog::storage::posix::PosixStorage;
 use binlog::storage::{ReadFile, Storage};
+use binlog::timeline::Timeline;
 use binlog::timeline::files::timeline_files;
 use codec::gtid::GtidSet;
 use points::criteria::Criteria;
@@ -27,6 +28,8 @@ pub struct SearchedSource {
     pub name: String,
     /// Its timelines, the oldest first.
     pub timelines: Vec<SearchedTimeline>,
+    /// Its folder; `None` in an archive.
+    folder: Option<PathBuf>,
 }
 
 /// One timeline.
@@ -35,6 +38,44 @@ pub struct SearchedTimeline {
     pub name: String,
     /// Its files, in order.
     pub files: Vec<SearchedFile>,
+    record: Record,
+}
+
+/// Where the description of a timeline stands.
+enum Record {
+    /// In its folder.
+    Folder(PathBuf),
+    /// Its text.
+    Text(String),
+}
+
+impl SearchedSource {
+    /// The timeline that is written, or was last.
+    ///
+    /// # Errors
+    /// In words, when the folder cannot be read.
+    pub fn present(&self) -> Result<Option<&SearchedTimeline>, String> {
+        let Some(folder) = &self.folder else { return Ok(self.timelines.last()) };
+        let all = timelines_of(&PosixStorage, folder);
+        let all = all.map_err(|error| format!("{}: {error}", folder.display()))?;
+        Ok(all.last().and_then(|last| self.timelines.iter().find(|one| last.ends_with(&one.name))))
+    }
+}
+
+impl SearchedTimeline {
+    /// Its description.
+    ///
+    /// # Errors
+    /// In words, when it cannot be read.
+    pub fn record(&self) -> Result<Timeline, String> {
+        match &self.record {
+            Record::Folder(folder) => Timeline::read(&PosixStorage, folder)
+                .map_err(|error| format!("{}: {error}", folder.display())),
+            Record::Text(text) => {
+                Timeline::parse(text).map_err(|error| format!("{} of the archive: {error}", self.name))
+            }
+        }
+    }
 }
 
 /// One file.
@@ -225,6 +266,7 @@ fn archived(
         let mut places = 0..;
         let timelines = wanted().map(|(name, archived)| SearchedTimeline {
             name: name.clone(),
+            record: Record::Text(archived.record.clone()),
             files: archived
                 .files
                 .iter()
@@ -240,7 +282,7 @@ fn archived(
                 })
                 .collect(),
         });
-        found.push(SearchedSource { name: source.clone(), timelines: timelines.collect() });
+        found.push(SearchedSource { name: source.clone(), timelines: timelines.collect(), folder: None });
     }
     Ok(found)
 }
@@ -273,9 +315,9 @@ fn copied(
         }
     }
     let read = |(name, folder): (String, PathBuf)| {
-        let timelines =
-            timelines(&folder, timeline).map_err(|error| NotSearched::Read { path: folder, error })?;
-        Ok(SearchedSource { name, timelines })
+        let timelines = timelines(&folder, timeline)
+            .map_err(|error| NotSearched::Read { path: folder.clone(), error })?;
+        Ok(SearchedSource { name, timelines, folder: Some(folder) })
     };
     sources.into_iter().map(read).collect()
 }
@@ -298,7 +340,8 @@ fn timelines(folder: &Path, wanted: Option<&str>) -> io::Result<Vec<SearchedTime
             name,
             place: FilePlace::Folder { folder: timeline.clone(), is_sealed: number < sealed, is_ours },
         });
-        timelines.push(SearchedTimeline { name, files: files.collect() });
+        let files = files.collect();
+        timelines.push(SearchedTimeline { name, files, record: Record::Folder(timeline) });
     }
     Ok(timelines)
 }

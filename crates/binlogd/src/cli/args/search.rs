@@ -102,6 +102,7 @@ impl SearchArgs {
             min_bytes: self.min_bytes,
             thread: self.thread,
             text: self.text.as_ref().map(|text| text.to_ascii_lowercase().into_bytes()),
+            besides: Effects::NONE,
         })
     }
 }
