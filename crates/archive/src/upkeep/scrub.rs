@@ -50,10 +50,6 @@ pub struct Report {
     pub files: usize,
     /// Plain bytes of these.
     pub plain_bytes: u64,
-    /// Backups looked at.
-    pub backups: usize,
-    /// Plain bytes of these.
-    pub backup_bytes: u64,
     /// Objects that hold them.
     pub objects: usize,
     /// Bytes of these objects.
@@ -160,9 +156,6 @@ pub fn scrub(
             look.file(timeline, file)?;
         }
     }
-    for backup in history.backups.values() {
-        look.file(names::BACKUPS, &backup.file)?;
-    }
     look.strays(&history)?;
     Ok(look.report)
 }
@@ -203,10 +196,7 @@ impl Look<'_> {
     }
 
     fn look_at(&self, timeline: &str, file: &ArchivedFile) -> Result<Report, StoreError> {
-        let mut report = match timeline {
-            names::BACKUPS => Report { backups: 1, backup_bytes: file.end(), ..Report::default() },
-            _ => Report { files: 1, plain_bytes: file.end(), ..Report::default() },
-        };
+        let mut report = Report { files: 1, plain_bytes: file.end(), ..Report::default() };
         let folder = names::file(self.chain.source(), timeline, &file.name);
         let listed = self.reader.store.list(&folder, None)?;
         let listed: BTreeMap<&str, &Meta> = listed.iter().map(|meta| (&*meta.name, meta)).collect();
@@ -320,8 +310,6 @@ impl Report {
         self.timelines += other.timelines;
         self.files += other.files;
         self.plain_bytes += other.plain_bytes;
-        self.backups += other.backups;
-        self.backup_bytes += other.backup_bytes;
         self.objects += other.objects;
         self.stored_bytes += other.stored_bytes;
         self.read += other.read;
@@ -472,8 +460,7 @@ fn chain_of_files(timeline: &str, archived: &Archived, report: &mut Report) {
     }
 }
 
-/// Whether one file's name comes next behind another's.
-pub(crate) fn follows(before: &str, after: &str) -> bool {
+fn follows(before: &str, after: &str) -> bool {
     match (BinlogName::parse(before), BinlogName::parse(after)) {
         // log_bin was renamed: the numbers say nothing.
         (Ok(before), Ok(after)) if before.base() != after.base() => true,

@@ -8,7 +8,6 @@
 mod output;
 
 mod args;
-mod backup;
 mod cat;
 mod config;
 mod doctor;
@@ -25,6 +24,7 @@ mod prune;
 mod purge;
 mod rescue;
 mod restore;
+mod row;
 mod run;
 mod setup;
 mod show;
@@ -61,10 +61,6 @@ struct Cli {
 enum Verb {
     /// Receive from one source (flags) or several (--config) until told to stop
     Run(run::args::RunArgs),
-    /// Take a backup of a server into the archive, beside its log: by mysqldump, mariadb-dump, mariadb-backup, or a command
-    Backup(backup::BackupArgs),
-    /// List the backups of an archive, and what can be brought back: from when until when
-    Backups(backup::list::BackupsArgs),
     /// Write a part of the history as one binary log that mysqlbinlog reads
     Cat(cat::CatArgs),
     /// Check a configuration file, or print a commented example
@@ -93,6 +89,8 @@ enum Verb {
     Rescue(rescue::RescueArgs),
     /// Bring a server that was restored from a backup to a point in the history: just before the mistake
     Restore(restore::RestoreArgs),
+    /// Tell what a row was at a point in time, and who changed it, from the log alone
+    Row(row::RowArgs),
     /// Prepare a source and this machine: account, semi-sync, configuration; shown first, done with --apply
     Setup(setup::SetupArgs),
     /// Print transactions for a person: their statements, and their rows value by value
@@ -114,8 +112,6 @@ enum Verb {
 fn execute(verb: Verb) -> ExitCode {
     match verb {
         Verb::Run(args) => run::execute(&args),
-        Verb::Backup(args) => backup::execute(&args),
-        Verb::Backups(args) => backup::list::execute(&args),
         Verb::Cat(args) => cat::execute(&args),
         Verb::Config(args) => config::execute(args),
         Verb::Doctor(args) => doctor::execute(&args),
@@ -130,6 +126,7 @@ fn execute(verb: Verb) -> ExitCode {
         Verb::Purge(args) => purge::execute(&args),
         Verb::Rescue(args) => rescue::execute(&args),
         Verb::Restore(args) => restore::execute(&args),
+        Verb::Row(args) => row::execute(&args),
         Verb::Setup(args) => setup::execute(&args),
         Verb::Show(args) => show::execute(&args),
         Verb::Slots(args) => slots::execute(&args),

@@ -1,4 +1,4 @@
-//! The verbs on copies: cat, find, rescue, restore, show, undo, verify.
+//! The verbs on copies: cat, find, rescue, restore, row, show, undo, verify.
 //! `scripts/test-servers MODULE::` runs one module of all tests on servers, wherever it stands.
 
 #[path = "../common/mod.rs"]
@@ -13,6 +13,7 @@ mod rescue_refusals;
 mod rescue_settings;
 mod rescue_writers;
 mod restore;
+mod row;
 mod show;
 mod undo;
 mod undo_kinds;
