@@ -19,6 +19,7 @@ const SOURCES: &[&str] = &[
     "Cargo.lock",
     "crates/admin",
     "crates/archive",
+    "crates/backup",
     "crates/binlogd",
     "crates/codec",
     "crates/config",

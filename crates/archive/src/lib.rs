@@ -34,6 +34,7 @@ pub mod frames;
 pub mod keys;
 pub mod names;
 pub mod past;
+pub mod plain_stream;
 pub mod reader;
 pub mod segment;
 #[cfg(test)]

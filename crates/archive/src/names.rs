@@ -6,6 +6,7 @@
 //! <source>/<timeline>/<file>/<from>-<to>-<sha256>.zst[.age]    the bytes [from, to) of a file
 //! <source>/<timeline>/<file>/<sha256>.segments.json.zst        a sealed file's segments, as commits named them
 //! <source>/<timeline>/<file>/<sha256>.sha256                   a sealed file's objects in order, as `sha256sum -c` reads them
+//! <source>/backups/<id>/…                                      a backup's stream, as a sealed file
 //! <source>/search/<timeline>/<file>/<len>-<sha256>.v<n>.zst[.age]   a sealed file's search index; derived, named by no commit
 //! ```
 //!
@@ -17,6 +18,9 @@ use sha2::{Digest, Sha256};
 
 /// Hexadecimal digits of a hash in a name.
 const HASH_DIGITS: usize = 32;
+
+/// Where backups stand, in the place of a timeline: whose names begin with digits.
+pub const BACKUPS: &str = "backups";
 
 /// The hexadecimal SHA-256 of some bytes.
 pub fn sha256(bytes: &[u8]) -> String {
@@ -34,7 +38,7 @@ pub fn source(source: &str) -> String {
 
 /// Whether an object is a file's: a segment or a list, not a commit, not a snapshot.
 pub fn is_data(name: &str) -> bool {
-    // The names of timelines begin with digits.
+    // The names of timelines begin with digits; backups stand as they do.
     name.split('/').count() == 4
 }
 

@@ -4,14 +4,16 @@
 //! the next number, so of two writers one is told that it comes too late, whatever its clock says. Nothing counts that no
 //! commit names.
 
+use crate::chain::backup::BackupRecord;
 use crate::names;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// The form of commits and snapshots that this version writes, and the newest that it reads. In format 1 no file had an
-/// [`Index`], and the history kept all segments. Before format 3 the history kept nothing of a file that expired.
-pub const FORMAT: u32 = 3;
+/// [`Index`], and the history kept all segments. Before format 3 the history kept nothing of a file that expired. Before format 4
+/// there were no backups.
+pub const FORMAT: u32 = 4;
 
 /// The longest commit that is read, in bytes. GTID sets make the longest.
 pub(crate) const COMMIT_BYTES_MAX: u64 = 64 << 20;
@@ -109,6 +111,15 @@ pub enum Change {
         /// Names of the files, the oldest first: the newest that expired.
         files: Vec<String>,
     },
+    /// A backup is whole.
+    Backup(WholeBackup),
+    /// Retention took backups: the archive does not have them any more. Their objects go later.
+    BackupsExpired {
+        /// Their names.
+        backups: Vec<String>,
+        /// The rule that took them.
+        why: String,
+    },
     /// There is a snapshot of everything up to an earlier commit.
     Snapshot {
         /// The number of that commit.
@@ -121,6 +132,20 @@ pub enum Change {
         /// Their names. One that ends in a slash is the folder of a file that expired: nothing else of it is left.
         objects: Vec<String>,
     },
+}
+
+/// [`Change::Backup`]: a backup is whole.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WholeBackup {
+    /// What it is.
+    pub record: BackupRecord,
+    /// Hexadecimal SHA-256 of the whole plain stream.
+    pub sha256: String,
+    /// The object that lists its objects.
+    pub list: String,
+    /// The object that has its pieces.
+    pub index: Index,
 }
 
 /// See [`Change::Grown`]. It begins where the file ended and ends at a boundary.

@@ -98,10 +98,10 @@ impl LocalTimeline {
 /// Whether a timeline that is new to an archive is of a source that has nothing to do with what the archive has: then two sources
 /// have one name. In words, what the archive has. A server is known again by its UUID, and by those in the GTIDs that it has
 /// executed; where there are none, as with MariaDB, nothing is said.
-pub(crate) fn is_foreign(history: &History, local: &LocalTimeline, executed: &GtidState) -> Option<String> {
+pub fn is_foreign(history: &History, server_uuid: &str, executed: &GtidState) -> Option<String> {
     let uuids = |set: &GtidSet| set.iter().map(|(uuid, ..)| uuid).collect::<BTreeSet<Uuid>>();
     let GtidState::Mysql(executed) = executed else { return None };
-    let ours = uuids(executed).into_iter().chain(local.server_uuid.parse().ok()).collect::<BTreeSet<Uuid>>();
+    let ours = uuids(executed).into_iter().chain(server_uuid.parse().ok()).collect::<BTreeSet<Uuid>>();
     let files = history.timelines.values().filter_map(|archived| archived.files.last());
     let mut theirs: BTreeSet<Uuid> =
         files.filter_map(|file| file.gtids.parse().ok()).flat_map(|set: GtidSet| uuids(&set)).collect();

@@ -4,9 +4,10 @@
 //! much: an answer may be lost, a request may be doubled, and a refusal may mean one's own first try. So whoever is in doubt
 //! reads what stands there, and believes that.
 
+pub mod backup;
 pub mod commit;
 pub mod history;
-pub(crate) mod mapping;
+pub mod mapping;
 pub mod mark;
 pub mod sources;
 

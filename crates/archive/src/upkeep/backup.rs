@@ -1,5 +1,6 @@
 //! Points of backups, from which on history must stay: a backup without what was written after it is worth its own moment only.
 
+use crate::chain::backup::BackupPoint;
 use crate::chain::history::{Archived, History};
 use crate::fetch::{Bound, first};
 use binlog::timeline::Timeline;
@@ -73,6 +74,15 @@ impl Point {
         Ok(Point { bound: Bound::Gtids(text), offset: None })
     }
 
+    /// That of a backup in the archive; `None` where its tool told none.
+    pub fn of(point: &BackupPoint) -> Option<Point> {
+        match (&*point.gtids, &*point.file) {
+            ("", "") => None,
+            ("", file) => Some(Point { bound: Bound::File(file.to_owned()), offset: Some(point.position) }),
+            (gtids, _) => Some(Point { bound: Bound::Gtids(gtids.to_owned()), offset: None }),
+        }
+    }
+
     /// Reads a file of points: one a line, a set of GTIDs goes on in the next line behind a comma. Empty lines, and what begins
     /// with #, are passed over.
     ///
@@ -109,20 +119,54 @@ impl Point {
 pub fn keeps(history: &History, points: &[Point]) -> Result<Vec<Keeps>, String> {
     let mut all = Vec::new();
     for point in points {
-        let places = places(history, point)?;
-        let concerned = with_successors(history, places);
-        all.extend(concerned.into_iter().filter_map(|(timeline, place)| {
-            let archived = history.timelines.get(timeline)?;
-            let files = archived.files.len().saturating_sub(place);
-            let from = archived.files.get(place)?.name.clone();
-            Some(Keeps { point: point.to_string(), timeline: timeline.to_owned(), from, files })
-        }));
+        let places = places(history, point).map_err(|no| no.words(point, history))?;
+        all.extend(keep(history, point, places));
     }
     Ok(all)
 }
 
+/// What a point keeps that lies at these places.
+pub(crate) fn keep<'a>(history: &'a History, point: &Point, places: BTreeMap<&'a str, usize>) -> Vec<Keeps> {
+    let concerned = with_successors(history, places);
+    let keeps = |(timeline, place): (&str, usize)| {
+        let archived = history.timelines.get(timeline)?;
+        let files = archived.files.len().saturating_sub(place);
+        let from = archived.files.get(place)?.name.clone();
+        Some(Keeps { point: point.to_string(), timeline: timeline.to_owned(), from, files })
+    };
+    concerned.into_iter().filter_map(keeps).collect()
+}
+
+/// Why a point lies nowhere in the archive.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NoPlace {
+    /// The archive begins behind it.
+    Before,
+    /// It cannot be read as one of a timeline; in words.
+    Unread(String),
+    /// No timeline has it.
+    Nowhere,
+}
+
+impl NoPlace {
+    fn words(self, point: &Point, history: &History) -> String {
+        match self {
+            NoPlace::Before => format!(
+                "the archive begins behind the point {point}: what came next is not there any more, so that backup cannot be brought \
+                 forward from here. Leave the point out, if that is known; nothing was pruned"
+            ),
+            NoPlace::Unread(why) if history.timelines.len() == 1 => format!("{why}; nothing was pruned"),
+            _ => format!(
+                "the archive does not have the point {point}: the backup is of another source, or newer than what is archived, or \
+                 what it names was let go. Look at `binlogd verify URL` and `binlogd status`, and leave the point out or wait; \
+                 nothing was pruned"
+            ),
+        }
+    }
+}
+
 /// Where the point lies: timelines, and places of files in them.
-fn places<'a>(history: &'a History, point: &Point) -> Result<BTreeMap<&'a str, usize>, String> {
+pub(crate) fn places<'a>(history: &'a History, point: &Point) -> Result<BTreeMap<&'a str, usize>, NoPlace> {
     let mut places = BTreeMap::new();
     let (mut is_before, mut unread) = (false, None);
     for (timeline, archived) in &history.timelines {
@@ -136,17 +180,10 @@ fn places<'a>(history: &'a History, point: &Point) -> Result<BTreeMap<&'a str, u
     if !places.is_empty() {
         return Ok(places);
     }
-    Err(match (unread, is_before) {
-        (_, true) => format!(
-            "the archive begins behind the point {point}: what came next is not there any more, so that backup cannot be brought \
-             forward from here. Leave the point out, if that is known; nothing was pruned"
-        ),
-        (Some(why), _) if history.timelines.len() == 1 => format!("{why}; nothing was pruned"),
-        _ => format!(
-            "the archive does not have the point {point}: the backup is of another source, or newer than what is archived, or \
-             what it names was let go. Look at `binlogd verify URL` and `binlogd status`, and leave the point out or wait; \
-             nothing was pruned"
-        ),
+    Err(match unread {
+        _ if is_before => NoPlace::Before,
+        Some(why) => NoPlace::Unread(why),
+        None => NoPlace::Nowhere,
     })
 }
 

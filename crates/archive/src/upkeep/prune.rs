@@ -1,7 +1,7 @@
 //! What goes from the archive, and in which order.
 //!
-//! 1. Files that a rule of retention takes, and no point of a backup keeps ([`backup`]), are named in a [`Change::Expired`]: the
-//!    archive does not have them any more. Their folders are retired, as objects are that a merge has replaced.
+//! 1. Backups that [`Keep`] lets go, and files that a rule of retention takes and no point of a backup keeps ([`backup`]), are named in
+//!    a [`Change::BackupsExpired`] and a [`Change::Expired`]: the archive does not have them any more. Their folders are retired, as objects are that a merge has replaced.
 //! 2. Objects that were retired long enough ago, and those that no commit names, are found folder by folder (`unneeded.rs`), and
 //!    named in a [`Change::Doomed`], so many at a time. Only when that commit is in the chain are they deleted.
 //! 3. Search indexes of files that the archive does not have any more ([`search_index`]). No commit names them, so none says that
@@ -28,9 +28,13 @@ use crate::segment::search_index;
 use crate::store::{Meta, Store, StoreError};
 use crate::upkeep::backup;
 use crate::upkeep::backup::{Keeps, Point};
+use crate::upkeep::catalogue::list;
+use crate::upkeep::keep::Keep;
 use crate::upkeep::presence::{any, look};
 use crate::upkeep::unneeded::{Group, Past, groups, kept};
+use binlog::timeline::Timeline;
 use jiff::{SignedDuration, Timestamp};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// How long what nothing names any more is kept for readers, unless told otherwise.
@@ -51,6 +55,9 @@ pub struct Rules {
     pub keep_files: Option<usize>,
     /// Points of backups: nothing from the files on in which they lie goes, whatever the other rules say.
     pub backups: Vec<Point>,
+    /// Backups in the archive that it does not keep go, and with them the log before the oldest that stays. Without it all of them stay.
+    /// What a backup that stays needs never goes, whatever the other rules say.
+    pub keep: Option<Keep>,
     /// See [the module](self).
     pub grace: SignedDuration,
     /// What somebody has agreed to, as [`dry_run`] has shown it: no other file goes. `None` for whatever the rules say.
@@ -91,14 +98,21 @@ impl From<StoreError> for PruneError {
 
 impl Default for Rules {
     fn default() -> Rules {
-        Rules { keep_for: None, keep_files: None, backups: Vec::new(), grace: GRACE, agreed: None }
+        Rules {
+            keep_for: None,
+            keep_files: None,
+            backups: Vec::new(),
+            keep: None,
+            grace: GRACE,
+            agreed: None,
+        }
     }
 }
 
 /// What is to go, or has gone.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Pruned {
-    /// [`Change::Expired`], one a timeline.
+    /// [`Change::Expired`], one a timeline, and [`Change::BackupsExpired`] before them.
     pub expired: Vec<Change>,
     /// What points of backups keep.
     pub kept: Vec<Keeps>,
@@ -132,9 +146,8 @@ pub fn dry_run(
 ) -> Result<Pruned, PruneError> {
     chain.refresh(store)?;
     chain.check_whole(store)?;
-    let kept = keeps(chain.history(), rules)?;
+    let (kept, expired) = planned(chain.history(), rules, now)?;
     let (snapshots, commits) = behind_snapshots(store, chain, rules, now)?;
-    let expired = expired(chain.history(), rules, &kept, now);
     let history = chain.history().if_changed(&expired, now).map_err(ChainError::from)?;
     let mut objects = 0;
     groups::<ChainError>(store, chain.source(), &history, Past { now, grace: rules.grace }, &mut |group| {
@@ -160,8 +173,7 @@ pub fn prune(
 ) -> Result<Pruned, PruneError> {
     chain.refresh(store)?;
     chain.check_whole(store)?;
-    let kept = keeps(chain.history(), rules)?;
-    let expired = expired(chain.history(), rules, &kept, now);
+    let (kept, expired) = planned(chain.history(), rules, now)?;
     if rules.agreed.as_ref().is_some_and(|agreed| expired.iter().any(|change| !agreed.contains(change))) {
         return Err(PruneError::Lacks("other files would go than was shown: look again".to_owned()));
     }
@@ -310,28 +322,67 @@ fn delete(store: &dyn Store, objects: &[String]) -> Result<(), StoreError> {
     objects.iter().try_for_each(|object| store.delete(object))
 }
 
-fn keeps(history: &History, rules: &Rules) -> Result<Vec<Keeps>, PruneError> {
-    backup::keeps(history, &rules.backups).map_err(PruneError::Lacks)
-}
-
-fn expired(history: &History, rules: &Rules, kept: &[Keeps], now: Timestamp) -> Vec<Change> {
+/// What points of backups keep, and what goes.
+fn planned(
+    history: &History,
+    rules: &Rules,
+    now: Timestamp,
+) -> Result<(Vec<Keeps>, Vec<Change>), PruneError> {
+    let mut kept = backup::keeps(history, &rules.backups).map_err(PruneError::Lacks)?;
+    let listed = list(history);
+    let gone = rules.keep.as_ref().map(|keep| keep.lets_go(&listed)).unwrap_or_default();
+    let stay =
+        listed.iter().filter(|listed| listed.until().is_some() && !gone.contains(&listed.backup.record.id));
+    let of_archive: Vec<Keeps> = stay
+        .filter_map(|listed| Point::of(&listed.backup.record.point))
+        .filter_map(|point| Some((backup::places(history, &point).ok()?, point)))
+        .flat_map(|(places, point)| backup::keep(history, &point, places))
+        .collect();
     let mut changes = Vec::new();
+    if let Some(keep) = rules.keep.as_ref().filter(|_| !gone.is_empty()) {
+        changes.push(Change::BackupsExpired { backups: gone, why: format!("not among {keep}") });
+    }
+    let only_older = rules.keep.is_some().then_some(&of_archive[..]);
+    let free =
+        |name: &str, archived: &Archived| only_older.map_or(0, |kept| older(history, kept, name, archived));
     for (name, archived) in &history.timelines {
-        let kept = kept.iter().filter(|keeps| keeps.timeline == *name).map(|keeps| keeps.files).max();
-        let free = archived.files.len().saturating_sub(kept.unwrap_or(0));
-        let files: Vec<String> = archived.files[..expired_files(archived, rules, now).min(free)]
-            .iter()
-            .map(|file| file.name.clone())
-            .collect();
+        let all = kept.iter().chain(&of_archive);
+        let stay = all.filter(|keeps| keeps.timeline == *name).map(|keeps| keeps.files).max().unwrap_or(0);
+        let may_go = archived.files.len().saturating_sub(stay);
+        let count = expired_files(archived, rules, free(name, archived), now).min(may_go);
+        let files: Vec<String> = archived.files[..count].iter().map(|file| file.name.clone()).collect();
         if !files.is_empty() {
             changes.push(Change::Expired { timeline: name.clone(), files, why: why(rules) });
         }
     }
-    changes
+    kept.extend(of_archive);
+    Ok((kept, changes))
+}
+
+/// How many of a timeline's oldest files stand before all that backups keep: those of this timeline, or all of one that comes before
+/// theirs in the same history.
+fn older(history: &History, kept: &[Keeps], name: &str, archived: &Archived) -> usize {
+    let of = |name: &str| kept.iter().filter(|keeps| keeps.timeline == name).map(|keeps| keeps.files).max();
+    if let Some(stay) = of(name) {
+        return archived.files.len().saturating_sub(stay);
+    }
+    let mut before: Vec<String> = kept.iter().map(|keeps| keeps.timeline.clone()).collect();
+    let mut seen = BTreeSet::new();
+    while let Some(timeline) = before.pop().filter(|timeline| timeline != name) {
+        let record = history.timelines.get(&timeline).map(|archived| Timeline::parse(&archived.record));
+        let previous = record.and_then(Result::ok).map(|record| record.previous).unwrap_or_default();
+        if previous == name {
+            return archived.files.len();
+        }
+        if seen.insert(timeline) {
+            before.push(previous);
+        }
+    }
+    0
 }
 
 /// How many of the oldest files go. The last one stays: it is written, or is that by which another copy knows the timeline.
-fn expired_files(archived: &Archived, rules: &Rules, now: Timestamp) -> usize {
+fn expired_files(archived: &Archived, rules: &Rules, older: usize, now: Timestamp) -> usize {
     let all = archived.files.len();
     let is_old = |last_time: u32| {
         rules.keep_for.is_some_and(|keep| {
@@ -339,7 +390,7 @@ fn expired_files(archived: &Archived, rules: &Rules, now: Timestamp) -> usize {
                 && now.duration_since(Timestamp::UNIX_EPOCH).as_secs() - i64::from(last_time) > keep.as_secs()
         })
     };
-    let too_many = rules.keep_files.map_or(0, |keep| all.saturating_sub(keep.max(1)));
+    let too_many = rules.keep_files.map_or(0, |keep| all.saturating_sub(keep.max(1))).max(older);
     let old = archived.files.iter().take(all.saturating_sub(1)).enumerate();
     old.take_while(|(place, file)| file.sealed.is_some() && (*place < too_many || is_old(file.last_time)))
         .count()
@@ -348,7 +399,8 @@ fn expired_files(archived: &Archived, rules: &Rules, now: Timestamp) -> usize {
 fn why(rules: &Rules) -> String {
     let age = rules.keep_for.map(|keep| format!("older than {} s", keep.as_secs()));
     let count = rules.keep_files.map(|keep| format!("more than {keep} files"));
-    age.into_iter().chain(count).collect::<Vec<_>>().join(", or ")
+    let older = rules.keep.as_ref().map(|keep| format!("before the oldest backup of {keep}"));
+    age.into_iter().chain(count).chain(older).collect::<Vec<_>>().join(", or ")
 }
 
 /// The snapshots and commits before the oldest snapshot that is kept, which was read, and whose commit was compared.

@@ -50,6 +50,10 @@ pub struct Report {
     pub files: usize,
     /// Plain bytes of these.
     pub plain_bytes: u64,
+    /// Backups looked at.
+    pub backups: usize,
+    /// Plain bytes of these.
+    pub backup_bytes: u64,
     /// Objects that hold them.
     pub objects: usize,
     /// Bytes of these objects.
@@ -156,6 +160,9 @@ pub fn scrub(
             look.file(timeline, file)?;
         }
     }
+    for backup in history.backups.values() {
+        look.file(names::BACKUPS, &backup.file)?;
+    }
     look.strays(&history)?;
     Ok(look.report)
 }
@@ -196,7 +203,10 @@ impl Look<'_> {
     }
 
     fn look_at(&self, timeline: &str, file: &ArchivedFile) -> Result<Report, StoreError> {
-        let mut report = Report { files: 1, plain_bytes: file.end(), ..Report::default() };
+        let mut report = match timeline {
+            names::BACKUPS => Report { backups: 1, backup_bytes: file.end(), ..Report::default() },
+            _ => Report { files: 1, plain_bytes: file.end(), ..Report::default() },
+        };
         let folder = names::file(self.chain.source(), timeline, &file.name);
         let listed = self.reader.store.list(&folder, None)?;
         let listed: BTreeMap<&str, &Meta> = listed.iter().map(|meta| (&*meta.name, meta)).collect();
@@ -310,6 +320,8 @@ impl Report {
         self.timelines += other.timelines;
         self.files += other.files;
         self.plain_bytes += other.plain_bytes;
+        self.backups += other.backups;
+        self.backup_bytes += other.backup_bytes;
         self.objects += other.objects;
         self.stored_bytes += other.stored_bytes;
         self.read += other.read;
@@ -460,7 +472,8 @@ fn chain_of_files(timeline: &str, archived: &Archived, report: &mut Report) {
     }
 }
 
-fn follows(before: &str, after: &str) -> bool {
+/// Whether one file's name comes next behind another's.
+pub(crate) fn follows(before: &str, after: &str) -> bool {
     match (BinlogName::parse(before), BinlogName::parse(after)) {
         // log_bin was renamed: the numbers say nothing.
         (Ok(before), Ok(after)) if before.base() != after.base() => true,

@@ -217,7 +217,7 @@ impl Archiver {
         if follows || history.timelines.contains_key(timeline) {
             return Ok(());
         }
-        let Some(theirs) = is_foreign(history, local, executed) else { return Ok(()) };
+        let Some(theirs) = is_foreign(history, &local.server_uuid, executed) else { return Ok(()) };
         let what = format!(
             "the archive has under the name {} the history of another source, of the servers {theirs}, and this one ({}) shares no server \
              with that. Give one of the two sources another name, or its archive another url; nothing of this one is archived meanwhile",
@@ -264,7 +264,8 @@ impl Archiver {
         });
         let (compared, sha256) = compared.map_err(|error| in_file(&candidate.path, &error))?;
         compared?;
-        let text = list_text(candidate, segments, &sha256, &self.next_commit()?);
+        let what = format!("{} of timeline {}", candidate.name, candidate.timeline);
+        let text = list_text(&what, segments, &sha256, &self.next_commit()?);
         let list =
             names::list(&self.source, candidate.timeline, candidate.name, &names::sha256(text.as_bytes()));
         let (index, bytes) = segments::pack(self.owner(candidate), segments)
@@ -338,10 +339,10 @@ fn compare(
 
 /// The objects of a file in order, as `sha256sum -c` reads them. `commit` is in it so that no two lists have one name: one that
 /// was made for a commit that came too late may be about to be deleted.
-fn list_text(candidate: &Candidate<'_>, segments: &[Segment], sha256: &str, commit: &str) -> String {
+pub(super) fn list_text(what: &str, segments: &[Segment], sha256: &str, commit: &str) -> String {
+    let end = segments.last().map_or(0, |last| last.to);
     let mut text = format!(
-        "# {} of timeline {}: {} bytes, SHA-256 {sha256}\n# Its bytes are those of these objects, one behind the other.\n# Written for {commit}.\n",
-        candidate.name, candidate.timeline, candidate.end
+        "# {what}: {end} bytes, SHA-256 {sha256}\n# Its bytes are those of these objects, one behind the other.\n# Written for {commit}.\n",
     );
     for segment in segments {
         let object = segment.object.rsplit('/').next().unwrap_or_default();

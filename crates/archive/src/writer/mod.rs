@@ -8,6 +8,7 @@ mod error;
 mod file;
 mod known;
 pub mod local;
+pub mod stream;
 pub mod upload;
 
 pub use archiver::{Archiver, DurableEnd, Step};

@@ -202,6 +202,9 @@ impl Ledger {
                     self.retired.retain(|object, _| !object.starts_with(&folder));
                 }
             }
+            Change::Backup(_) | Change::BackupsExpired { .. } => {
+                return Err("nobody here takes backups".to_owned());
+            }
             Change::Snapshot { .. } => self.counts.snapshots += 1,
             Change::Doomed { objects } => self.doomed.extend(objects.iter().cloned()),
         }

@@ -100,6 +100,7 @@ impl World {
             keep_for: random.one_in(8).then(|| SignedDuration::from_hours(1 + random.below(100) as i64)),
             keep_files: random.one_in(3).then(|| 1 + random.below(3) as usize),
             backups: Vec::new(),
+            keep: None,
             grace,
             agreed: None,
         };

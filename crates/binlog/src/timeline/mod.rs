@@ -108,16 +108,23 @@ pub struct Timeline {
 }
 
 /// The kind of a server by its name: `codec` knows nothing of serde.
-mod kind_name {
+pub mod kind_name {
     use codec::ServerKind;
     use serde::{Deserialize, Deserializer, Serializer, de};
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
-    pub(super) fn serialize<S: Serializer>(kind: &ServerKind, serializer: S) -> Result<S::Ok, S::Error> {
+    /// Writes the name.
+    ///
+    /// # Errors
+    /// Those of the format.
+    pub fn serialize<S: Serializer>(kind: &ServerKind, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(kind.name())
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ServerKind, D::Error> {
+    /// Reads the name.
+    ///
+    /// # Errors
+    /// When it is none.
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ServerKind, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(de::Error::custom)
     }
 }

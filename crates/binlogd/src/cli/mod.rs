@@ -8,6 +8,7 @@
 mod output;
 
 mod args;
+mod backup;
 mod cat;
 mod config;
 mod doctor;
@@ -61,6 +62,10 @@ struct Cli {
 enum Verb {
     /// Receive from one source (flags) or several (--config) until told to stop
     Run(run::args::RunArgs),
+    /// Take a backup of a server into the archive, beside its log: by mysqldump, mariadb-dump, mariadb-backup, or a command
+    Backup(backup::BackupArgs),
+    /// List the backups of an archive, and what can be brought back: from when until when
+    Backups(backup::list::BackupsArgs),
     /// Write a part of the history as one binary log that mysqlbinlog reads
     Cat(cat::CatArgs),
     /// Check a configuration file, or print a commented example
@@ -112,6 +117,8 @@ enum Verb {
 fn execute(verb: Verb) -> ExitCode {
     match verb {
         Verb::Run(args) => run::execute(&args),
+        Verb::Backup(args) => backup::execute(&args),
+        Verb::Backups(args) => backup::list::execute(&args),
         Verb::Cat(args) => cat::execute(&args),
         Verb::Config(args) => config::execute(args),
         Verb::Doctor(args) => doctor::execute(&args),

@@ -31,6 +31,9 @@ A backup is brought forward by what was written after it. --keep-for-backup keep
 which the point lies on all of its timeline, and all timelines that continue it. A point is what gtid_executed, xtrabackup_binlog_info or \
 mysqldump --source-data say: a set of GTIDs, or FILE:POS. One that the archive does not have is an error, and nothing goes.
 
+Backups of binlogd backup need no point: each keeps the log behind it for as long as it is in the archive. --keep-backups lets the others go, \
+and is one rule for both: the log before the oldest backup that stays goes too. A backup whose log is not whole does not count.
+
 What goes is shown first, and prune asks; --yes does not ask. --undo takes back what earlier runs have marked for deletion, for as long as nothing \
 of it was deleted: for the grace, and after it until the next run.
 
@@ -56,6 +59,10 @@ pub(super) struct PruneArgs {
     /// Keep everything from the points in this file on: one a line; a set of GTIDs goes on in the next line behind a comma
     #[arg(long, value_name = "FILE")]
     backups_file: Vec<PathBuf>,
+    /// Of the backups in the archive the newest of each of so many days, weeks, months and years stay (7d 4w 12m): the others go, and
+    /// the log before the oldest that stays
+    #[arg(long, value_name = "RULE")]
+    keep_backups: Option<String>,
     /// How long objects stay that nothing names any more
     #[arg(long, value_name = "DURATION", default_value = "7d")]
     grace: String,
@@ -66,7 +73,7 @@ pub(super) struct PruneArgs {
     #[arg(long, conflicts_with = "dry_run")]
     yes: bool,
     /// Take back the files that went and were not deleted yet
-    #[arg(long, conflicts_with_all = ["max_age", "max_files", "keep_for_backup", "backups_file", "grace"])]
+    #[arg(long, conflicts_with_all = ["max_age", "max_files", "keep_for_backup", "backups_file", "keep_backups", "grace"])]
     undo: bool,
 }
 
@@ -111,6 +118,12 @@ impl PruneArgs {
             keep_for: self.max_age.as_deref().map(|text| read("max-age", text)).transpose()?,
             keep_files: self.max_files.map(|files| files as usize),
             backups: self.backups()?,
+            keep: self
+                .keep_backups
+                .as_deref()
+                .map(str::parse)
+                .transpose()
+                .map_err(|why| format!("--keep-backups: {why}"))?,
             grace: read("grace", &self.grace)?,
             agreed: None,
         })
@@ -169,7 +182,8 @@ fn one(args: &PruneArgs, opened: &Opened, source: &str, rules: &Rules) -> anyhow
     anyhow::bail!(BEHIND)
 }
 
-fn this_run() -> Writer {
+/// Who commits.
+pub(super) fn this_run() -> Writer {
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     Writer::of_this_run(host, env!("CARGO_PKG_VERSION").to_owned())
 }
@@ -203,6 +217,11 @@ fn show_files(source: &str, changes: &[Change], word: &str) {
         let (timeline, files, why) = match change {
             Change::Expired { timeline, files, why } => (timeline, files, format!(": {why}")),
             Change::Restored { timeline, files } => (timeline, files, String::new()),
+            Change::BackupsExpired { backups, why } => {
+                let source = style::clean(source);
+                backups.iter().for_each(|id| outln!("{source}: backup {id} {word}: {why}"));
+                continue;
+            }
             _ => continue,
         };
         if let (Some(first), Some(last)) = (files.first(), files.last()) {

@@ -3,6 +3,7 @@
 //! What is compared is always what the source itself has: its files byte by byte, and the GTIDs that it or its own
 //! mysqlbinlog tells.
 
+mod backup;
 mod begin;
 mod kill;
 mod outages;

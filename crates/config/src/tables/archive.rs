@@ -9,6 +9,7 @@ use super::source::SourceKeys;
 use archive::keys::{Identities, KeyError, Recipients};
 use archive::store::remote::{Location, Options};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 table! {
@@ -81,6 +82,21 @@ table! {
 }
 
 impl ArchiveConfig {
+    /// For whom it is encrypted: the keys of `recipients` and `recipients_file`. `None` for nobody: it is not encrypted.
+    ///
+    /// # Errors
+    /// When one of them, which could be read when the configuration was, cannot be read any more.
+    pub fn readers(&self) -> Result<Option<Arc<Recipients>>, KeyError> {
+        let mut readers = Recipients::new();
+        for key in &self.recipients {
+            readers.add(key, "recipients in [archive]")?;
+        }
+        if let Some(file) = &self.recipients_file {
+            readers.add_file(file)?;
+        }
+        Ok((!readers.is_empty()).then(|| Arc::new(readers)))
+    }
+
     /// What opens what is encrypted: the keys of `identity`.
     ///
     /// # Errors

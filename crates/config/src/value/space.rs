@@ -90,6 +90,14 @@ pub(crate) fn parse(text: &str) -> Result<DiskWarn, SpaceError> {
     .ok_or(SpaceError::Other)
 }
 
+impl std::str::FromStr for DiskWarn {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<DiskWarn, String> {
+        parse(text).map_err(|error| error.to_string())
+    }
+}
+
 /// Writes an amount as [`parse`] reads it, with the largest unit that divides it.
 pub(crate) fn format(warn: DiskWarn) -> String {
     match warn {

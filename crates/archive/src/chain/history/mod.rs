@@ -6,7 +6,8 @@
 //! What it keeps does not grow with the bytes that are archived, but with the files: of one that is finished only what is needed
 //! without its segments, which stand in an object of their own ([`segments`](crate::segment::segments)).
 
-use crate::chain::commit::{Change, Commit, FORMAT, Grown, Index, Segment, Writer};
+use crate::chain::backup::BackupRecord;
+use crate::chain::commit::{Change, Commit, FORMAT, Grown, Index, Segment, WholeBackup, Writer};
 use crate::names;
 use crate::segment::segments::{check, check_object, check_one};
 use codec::BinlogName;
@@ -18,6 +19,9 @@ use std::sync::Arc;
 
 /// From this format on the history keeps what it takes to have a file back that expired.
 const FORMAT_OF_GONE: u32 = 3;
+
+/// From this format on uploads of backups that were to be deleted are kept in mind.
+const FORMAT_OF_BACKUPS: u32 = 4;
 
 /// Everything that the commits up to [`History::seq`] say. Cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +50,13 @@ pub struct History {
     /// Objects that were to be deleted and may be named no more: those of the last commit that said so.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub doomed: BTreeSet<String>,
+    /// The backups by name, so in the order in which they began.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub backups: BTreeMap<String, Arc<ArchivedBackup>>,
+    /// Backups that no commit named when objects of theirs were to be deleted, and that none may name any more. An upload lasts for
+    /// hours, and `doomed` has only what the last such commit said.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub given_up: BTreeSet<String>,
 }
 
 /// A timeline.
@@ -123,6 +134,16 @@ pub struct Gone {
     pub before: String,
 }
 
+/// A backup that the archive has.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArchivedBackup {
+    /// What it is.
+    pub record: BackupRecord,
+    /// Its stream, which is read and verified as a finished binary log is. Its name is the backup's.
+    pub file: Arc<ArchivedFile>,
+}
+
 /// A commit that cannot be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unsound {
@@ -152,11 +173,32 @@ impl Default for History {
             snapshot: 0,
             retired: Vec::new(),
             doomed: BTreeSet::new(),
+            backups: BTreeMap::new(),
+            given_up: BTreeSet::new(),
         }
     }
 }
 
 impl ArchivedFile {
+    /// One that is finished from the beginning.
+    ///
+    /// # Errors
+    /// In words, when it cannot be.
+    pub(super) fn finished(name: String, gtids: String, seal: Seal) -> Result<ArchivedFile, String> {
+        check_object(&seal.list)?;
+        let (head, segments) = (String::new(), Vec::new());
+        let file = ArchivedFile {
+            name,
+            head,
+            segments,
+            gtids_before: None,
+            gtids,
+            last_time: 0,
+            sealed: Some(seal),
+        };
+        file.check().map(|()| file)
+    }
+
     /// End of what the archive has of it, in bytes.
     pub fn end(&self) -> u64 {
         self.index().map_or_else(|| self.segments.last().map_or(0, |last| last.to), |index| index.end)
@@ -226,6 +268,31 @@ impl ArchivedFile {
     }
 }
 
+impl ArchivedBackup {
+    /// What a commit makes of it.
+    ///
+    /// # Errors
+    /// In words, when it cannot be.
+    pub(crate) fn of(whole: &WholeBackup, at: Timestamp) -> Result<ArchivedBackup, String> {
+        let id = &whole.record.id;
+        if !names::is_part(id) {
+            return Err(format!("{id:?} is no name of a backup"));
+        }
+        if names::owner(&whole.index.object) != Some((names::BACKUPS, id)) {
+            return Err(format!("{} stands elsewhere than the backup {id}", whole.index.object));
+        }
+        let seal = Seal {
+            sha256: whole.sha256.clone(),
+            list: whole.list.clone(),
+            index: Some(whole.index.clone()),
+            at: Some(at),
+        };
+        let file = ArchivedFile::finished(id.clone(), whole.record.point.gtids.clone(), seal)
+            .map_err(|why| format!("backup {id}: {why}"))?;
+        Ok(ArchivedBackup { record: whole.record.clone(), file: Arc::new(file) })
+    }
+}
+
 /// Index and list of a file stand beside each other.
 fn check_index(index: &Index, list: &str) -> Result<(), String> {
     check_object(&index.object)?;
@@ -262,8 +329,11 @@ impl Archived {
 }
 
 impl History {
-    /// The file of that name on that timeline.
+    /// The file of that name on that timeline; the stream of that backup in [`names::BACKUPS`].
     pub fn file(&self, timeline: &str, name: &str) -> Option<&Arc<ArchivedFile>> {
+        if timeline == names::BACKUPS {
+            return self.backups.get(name).map(|backup| &backup.file);
+        }
         self.timelines.get(timeline)?.file(name)
     }
 
@@ -271,6 +341,7 @@ impl History {
     /// and the index, which has its segments.
     pub fn objects(&self) -> impl Iterator<Item = &str> {
         let files = self.timelines.values().flat_map(|timeline| &timeline.files);
+        let files = files.chain(self.backups.values().map(|backup| &backup.file));
         files.flat_map(|file| file.objects())
     }
 
@@ -290,6 +361,12 @@ impl History {
             for file in archived.files.iter().chain(gone) {
                 file.check().map_err(|why| format!("{timeline}/{}: {why}", file.name))?;
             }
+        }
+        for (id, backup) in &self.backups {
+            if !names::is_part(id) || *id != backup.record.id || *id != backup.file.name {
+                return Err(format!("{id:?} is no name of a backup, or it has several"));
+            }
+            backup.file.check().map_err(|why| format!("backup {id}: {why}"))?;
         }
         Ok(())
     }
@@ -379,7 +456,9 @@ impl History {
                 self.snapshot = *through;
                 Ok(())
             }
-            Change::Doomed { objects } => self.doom(objects),
+            Change::Doomed { objects } => self.doom(objects, format),
+            Change::Backup(whole) => self.backed_up(ArchivedBackup::of(whole, at)?),
+            Change::BackupsExpired { backups, .. } => self.backups_expired(backups, at),
         }
     }
 
@@ -534,11 +613,46 @@ impl History {
         Ok(())
     }
 
+    fn backed_up(&mut self, backup: ArchivedBackup) -> Result<(), String> {
+        let id = backup.record.id.clone();
+        if self.given_up.contains(&id) {
+            return Err(format!(
+                "backup {id}: objects of it were to be deleted, because no commit named them for so long"
+            ));
+        }
+        match self.backups.insert(id.clone(), Arc::new(backup)) {
+            None => Ok(()),
+            Some(_) => Err(format!("backup {id} is there already")),
+        }
+    }
+
+    fn backups_expired(&mut self, backups: &[String], at: Timestamp) -> Result<(), String> {
+        for id in backups {
+            let backup = self.backups.remove(id).ok_or_else(|| format!("there is no backup {id}"))?;
+            let index = backup.file.index().map(|index| names::folder_of(&index.object).to_owned());
+            self.retired.extend(index.map(|object| Retired { object, at, gone: None }));
+        }
+        Ok(())
+    }
+
+    /// Backups of which objects are to be deleted that no commit has ever named.
+    fn give_up(&mut self, objects: &[String]) {
+        let retired: BTreeSet<&str> = self.retired.iter().map(|retired| &*retired.object).collect();
+        let owners = objects.iter().filter(|object| !retired.contains(names::folder_of(object)));
+        let ids = owners.filter_map(|object| names::owner(object)).filter(|(of, _)| *of == names::BACKUPS);
+        let given_up: Vec<String> =
+            ids.filter(|(_, id)| !self.backups.contains_key(*id)).map(|(_, id)| id.to_owned()).collect();
+        self.given_up.extend(given_up);
+    }
+
     /// That no segment of a finished file is among them is for those to see who have read its index.
-    fn doom(&mut self, objects: &[String]) -> Result<(), String> {
+    fn doom(&mut self, objects: &[String], format: u32) -> Result<(), String> {
         let doomed: BTreeSet<&str> = objects.iter().map(String::as_str).collect();
         if let Some(needed) = self.objects().find(|object| doomed.contains(object)) {
             return Err(format!("{needed} is to be deleted, and is needed"));
+        }
+        if format >= FORMAT_OF_BACKUPS {
+            self.give_up(objects);
         }
         self.retired.retain(|retired| !doomed.contains(&*retired.object));
         let folders: BTreeSet<&str> = objects.iter().map(|object| names::folder_of(object)).collect();

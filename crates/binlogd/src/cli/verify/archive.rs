@@ -34,7 +34,11 @@ struct SourceAnswer {
     files: usize,
     /// Bytes of binary logs in these.
     plain_bytes: u64,
-    /// Objects that hold them.
+    /// Backups beside them.
+    backups: usize,
+    /// Bytes of these, unpacked.
+    backup_bytes: u64,
+    /// Objects that hold both.
     objects: usize,
     /// Bytes of the objects.
     stored_bytes: u64,
@@ -105,6 +109,8 @@ fn one(
         timelines: report.timelines,
         files: report.files,
         plain_bytes: report.plain_bytes,
+        backups: report.backups,
+        backup_bytes: report.backup_bytes,
         objects: report.objects,
         stored_bytes: report.stored_bytes,
         objects_read: report.read,
@@ -145,8 +151,14 @@ fn show(source: &str, report: &Report, damage: &[String], has_identity: bool) {
         (_, false) => "not decrypted: no --identity was given".to_owned(),
         (opened, true) => format!("{} decrypted and unpacked", units::count(opened as u64)),
     };
+    let backups = match report.backups {
+        0 => String::new(),
+        count => {
+            format!(", {} in {}", units::bytes(report.backup_bytes), units::counted(count as u64, "backup"))
+        }
+    };
     outln!(
-        "{}: {verdict}: {} of binary logs in {}, timelines: {}; {} of {}, {} of them read and compared, {opened}",
+        "{}: {verdict}: {} of binary logs in {}, timelines: {}{backups}; {} of {}, {} of them read and compared, {opened}",
         style::clean(source),
         units::bytes(report.plain_bytes),
         units::counted(report.files as u64, "file"),

@@ -20,7 +20,6 @@ use crate::daemon::archiving::verify::{Schedule, Verifier};
 use anyhow::Context as _;
 use archive::chain::ChainError;
 use archive::chain::commit::Writer;
-use archive::keys::Recipients;
 use archive::past::Past;
 use archive::reader::Reader;
 use archive::segment::Opener;
@@ -122,7 +121,7 @@ impl Archive {
             store,
             permits: Arc::new(Permits::new(config.concurrency as usize)),
             level: i32::try_from(config.level).unwrap_or(i32::MAX),
-            recipients: recipients(config)?,
+            recipients: config.readers()?,
             stop: Arc::default(),
         };
         let identities = config.identities().context("identity in [archive]")?;
@@ -287,17 +286,6 @@ impl Drop for Archiving {
 }
 
 /// For whom everything is encrypted; `None` for nobody.
-fn recipients(config: &ArchiveConfig) -> anyhow::Result<Option<Arc<Recipients>>> {
-    let mut recipients = Recipients::new();
-    for key in &config.recipients {
-        recipients.add(key, "recipients in [archive]")?;
-    }
-    if let Some(file) = &config.recipients_file {
-        recipients.add_file(file)?;
-    }
-    Ok((!recipients.is_empty()).then(|| Arc::new(recipients)))
-}
-
 struct Work {
     interval: Duration,
     copy: Copy,

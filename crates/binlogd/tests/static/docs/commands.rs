@@ -219,7 +219,7 @@ fn has_option(source: &str, option: &str) -> bool {
 /// know before that is an error.
 fn binlogd(arguments: &[&str]) -> Option<String> {
     // An option that is only named would take `--help` for its value.
-    let named = arguments.last().filter(|word| word.starts_with("--"));
+    let named = arguments.last().filter(|word| word.starts_with("--") && !arguments.contains(&"--"));
     let (help, error) = match named {
         Some(_) => parsed(&arguments[..arguments.len() - 1]),
         None => parsed(arguments),
@@ -235,8 +235,10 @@ fn binlogd(arguments: &[&str]) -> Option<String> {
 /// The help that the binary prints, or its complaint.
 fn parsed(arguments: &[&str]) -> (String, Option<String>) {
     let folder = tempfile::tempdir().unwrap();
+    // What stands behind is another program's.
+    let own = arguments.iter().take_while(|word| **word != "--");
     let output = Command::new(env!("CARGO_BIN_EXE_binlogd"))
-        .args(arguments)
+        .args(own)
         .arg("--help")
         .current_dir(folder.path())
         .output()

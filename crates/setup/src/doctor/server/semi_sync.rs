@@ -39,6 +39,9 @@ pub fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
     else {
         return vec![absent(facts)];
     };
+    if wanted.quorum.is_some() && facts.is_on("read_only") {
+        return vec![on_replica(facts, &names)];
+    }
     let checks = [enabled, timeout, wait_point, wait_no_replica];
     let mut findings: Vec<Finding> = checks.iter().filter_map(|check| check(facts, wanted, &names)).collect();
     findings.extend(match &wanted.quorum {
@@ -85,6 +88,19 @@ pub fn waits_for_nobody(facts: &Facts) -> bool {
 /// A statement about accounts, so that it does not wait when semi-sync waits for nobody: what is not logged is not waited for.
 pub(in crate::doctor) fn at_once(facts: &Facts, sql: String) -> String {
     if waits_for_nobody(facts) { format!("SET SESSION sql_log_bin = 0; {sql}") } else { sql }
+}
+
+/// A replica of a quorum's source. `binlogd promote` switches semi-sync on there, with the timeout of the source before.
+fn on_replica(facts: &Facts, names: &Names) -> Finding {
+    let name = names.name("enabled");
+    if !facts.is_on(&name) {
+        return Finding::ok(format!(
+            "semi-sync: {name} is OFF, and this server is read-only: right for a replica (binlogd promote switches it on)"
+        ));
+    }
+    Finding::warning(format!("semi-sync: {name} is ON, and this server is read-only"))
+        .because("a replica waits at each transaction that it applies, and nobody acknowledges that to it")
+        .fixed_by_setting(facts, &name, "OFF")
 }
 
 fn enabled(facts: &Facts, wanted: &Wanted, names: &Names) -> Option<Finding> {
@@ -465,7 +481,7 @@ mod tests {
                 "{}",
                 short.what
             );
-            let long = with(facts, timeout, Some("3600000"));
+            let long = with(facts.clone(), timeout, Some("3600000"));
             assert!(faults(&attached(long.clone(), &["u1", "u2", "u3"], 3)).is_empty());
             // Another one in the place of a node that is away.
             let [other] = faults(&attached(long.clone(), &["u1", "u2", "db2"], 3)).try_into().unwrap();
@@ -479,6 +495,11 @@ mod tests {
             let unnamed = Replica { server_id: 9, host: String::new(), uuid: None };
             let four = Facts { replicas: Ok(vec![unnamed]), semi_sync_clients: Some(4), ..long.clone() };
             assert!(faults(&four)[0].what.contains("4 replicas are attached, and 1 of them no node"));
+            let switch = timeout.replace("_timeout", "_enabled");
+            let replica = with(facts, "read_only", Some("ON"));
+            let [on] = faults(&replica).try_into().unwrap();
+            assert_eq!(on.setting.unwrap(), (switch.clone(), "OFF".to_owned()));
+            assert!(faults(&with(replica, &switch, Some("OFF"))).is_empty(), "right for a replica");
             let two = with(long, "rpl_semi_sync_source_wait_for_replica_count", Some("2"));
             let two = faults(&attached(two, &["u1", "u2", "u3"], 3));
             assert!(two.iter().all(|fault| fault.level == Level::Error), "{two:?}");
