@@ -434,3 +434,38 @@ fn behind_snapshots(
         commits.iter().filter(|meta| before(names::commit_seq(&meta.name))).take_while(|meta| is_past(meta));
     Ok((snapshots.map(|meta| meta.name.clone()).collect(), commits.map(|meta| meta.name.clone()).collect()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::upkeep::catalogue::tests::scene;
+
+    /// What goes, with two backups: one at the first file of the first timeline, and one at the third file of the timeline that goes on.
+    fn gone(rules: &Rules) -> Vec<String> {
+        let history = scene([("20260101T030000Z", "1-25"), ("20260102T030000Z", "1-65")].into_iter());
+        let (_, changes) = planned(&history, rules, Timestamp::UNIX_EPOCH).unwrap();
+        let names = changes.into_iter().flat_map(|change| match change {
+            Change::Expired { timeline, files, .. } => {
+                files.into_iter().map(|file| format!("{}/{file}", &timeline[..4])).collect()
+            }
+            Change::BackupsExpired { backups, .. } => backups,
+            other => panic!("{other:?}"),
+        });
+        names.collect()
+    }
+
+    #[test]
+    fn what_a_backup_of_the_archive_needs_stays_whatever_the_rules_say() {
+        assert_eq!(gone(&Rules { keep_files: Some(1), ..Rules::default() }), [""; 0]);
+        assert_eq!(gone(&Rules { keep: Some("2d".parse().unwrap()), ..Rules::default() }), [""; 0]);
+    }
+
+    #[test]
+    fn one_rule_takes_backups_and_the_log_before_the_oldest_that_stays() {
+        let keep = Some("1d".parse().unwrap());
+        let all = ["20260101T030000Z", "0001/b.000003", "0001/b.000004", "0002/b.000005", "0002/b.000006"];
+        assert_eq!(gone(&Rules { keep: keep.clone(), ..Rules::default() }), all);
+        // No other rule takes more.
+        assert_eq!(gone(&Rules { keep, keep_files: Some(1), ..Rules::default() }), all);
+    }
+}
