@@ -285,7 +285,6 @@ impl Drop for Archiving {
     }
 }
 
-/// For whom everything is encrypted; `None` for nobody.
 struct Work {
     interval: Duration,
     copy: Copy,
