@@ -565,6 +565,32 @@ fn semi_sync_status(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::attempt::ask::Left;
+    use crate::attempt::context::Upstream;
+    use crate::decide::hosts::Hosts;
+    use config::Config;
+    use quorum::Node;
+    use std::sync::atomic::Ordering::Relaxed;
+
+    #[test]
+    fn who_went_on_without_receivers_waits_for_nodes() {
+        let text = "[serve]\nlisten = '127.0.0.1:3307'\n[[source]]\nname = 's'\nhosts = ['db1']\nuser = 'repl'\npassword = 'secret'\nack_after_replicas = 1\n";
+        let config = Config::parse(text, "binlogd.toml".as_ref(), &|_| None).unwrap().config;
+        let dir = tempfile::tempdir().unwrap();
+        let mut upstream = Upstream::asking(config.sources[0].clone(), dir.path());
+        let (hosts, left) = (Hosts::new(1, upstream.clock.now()), Left::default());
+        left.alone.store(true, Relaxed);
+        let is_alone = |upstream: &Upstream| {
+            let attempt = Attempt { upstream, host: &upstream.config.hosts[0], hosts: &hosts, left: &left };
+            attempt.replicas(true).unwrap().alone.load(Relaxed)
+        };
+        assert!(is_alone(&upstream));
+        let (others, changes) = (vec!["b2:3307".to_owned(), "b3:3307".to_owned()], Box::new(|_| {}));
+        let folder = dir.path().join("s");
+        let node = Node::new(upstream.storage.clone(), folder, upstream.published.clone(), others, changes);
+        upstream.quorum = Some(Arc::new(node));
+        assert!(!is_alone(&upstream));
+    }
 
     #[test]
     fn semi_sync_says_why() {
