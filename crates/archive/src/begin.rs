@@ -14,8 +14,8 @@
 //! nothing is asked of the archive any more, and [`finish`] does the rest, also for who has no archive by then. The newest timeline
 //! gets its name first: no moment shows an older one as the last.
 
+use crate::chain::ChainError;
 use crate::chain::history::{Archived, ArchivedFile, History};
-use crate::chain::{Chain, ChainError};
 use crate::fetch::{FetchError, Part, fetch_into, is_of};
 use crate::reader::{ReadError, Reader};
 use crate::segment::OpenError;
@@ -162,8 +162,9 @@ pub fn begin(
     at_once: usize,
     told: &dyn Fn(&Begun),
 ) -> Result<Option<Begun>, BeginError> {
-    let mut chain = Chain::open(&*reader.store, source)?;
+    let mut chain = reader.chain(source)?;
     chain.check_whole(&*reader.store)?;
+    chain.check_signed()?;
     let parts = plan(chain.history()).map_err(FetchError::Wanted)?;
     let Some(newest) = parts.last() else { return Ok(None) };
     let last = newest.archived.files.last();

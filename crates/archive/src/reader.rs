@@ -2,6 +2,7 @@
 
 use crate::chain::commit::Segment;
 use crate::chain::history::ArchivedFile;
+use crate::chain::{Chain, ChainError};
 use crate::segment::segments::{segment_at, unpack};
 use crate::segment::{OpenError, Opener};
 use crate::store::{Fault, Store, StoreError};
@@ -75,6 +76,14 @@ pub struct Reader {
 }
 
 impl Reader {
+    /// The chain of a source, if those have signed it whom the opener believes.
+    ///
+    /// # Errors
+    /// As [`Chain::open_trusting`].
+    pub fn chain(&self, source: &str) -> Result<Chain, ChainError> {
+        Chain::open_trusting(&*self.store, source, self.opener.trust())
+    }
+
     /// The plain bytes of a segment.
     ///
     /// # Errors

@@ -460,6 +460,7 @@ fn every_damage_is_found_and_named() {
                 writer,
                 at: Timestamp::now(),
                 changes: Vec::<Change>::new(),
+                signed: None,
             };
             let name = names::commit(SOURCE, commit.seq);
             let _ = scene.store.create(&name, commit.encode().bytes.into()).unwrap();

@@ -5,6 +5,8 @@
 //! commit names.
 
 use crate::chain::backup::BackupRecord;
+use crate::chain::signed::{self, Signed};
+use crate::keys::signing::SigningKey;
 use crate::names;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -12,7 +14,7 @@ use std::collections::BTreeSet;
 
 /// The form of commits and snapshots that this version writes, and the newest that it reads. In format 1 no file had an
 /// [`Index`], and the history kept all segments. Before format 3 the history kept nothing of a file that expired. Before format 4
-/// there were no backups.
+/// there were no backups, and nobody signed.
 pub const FORMAT: u32 = 4;
 
 /// The longest commit that is read, in bytes. GTID sets make the longest.
@@ -34,6 +36,9 @@ pub struct Commit {
     pub at: Timestamp,
     /// What changes, in order.
     pub changes: Vec<Change>,
+    /// Who signed it; `None` for nobody. It must be the last value: what is signed are the bytes before its end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed: Option<Signed>,
 }
 
 /// Who writes: one run of one process for one source.
@@ -242,10 +247,19 @@ impl Commit {
         Encoded { bytes, hash }
     }
 
+    /// The same, signed as one of `source`.
+    pub(crate) fn sign(mut self, key: &SigningKey, source: &str) -> Commit {
+        let unsigned = Signed::by(key, source);
+        self.signed = Some(unsigned.clone());
+        let signature = signed::signature_of(&self.encode().bytes, key);
+        self.signed = Some(Signed { signature, ..unsigned });
+        self
+    }
+
     /// Reads one.
     ///
     /// # Errors
-    /// In words, when it is none, or of a later format.
+    /// In words, when it is none, of a later format, or signed by another one than it says.
     pub fn decode(bytes: &[u8]) -> Result<Commit, String> {
         #[derive(Deserialize)]
         struct Form {
@@ -259,7 +273,10 @@ impl Commit {
                 form.format
             ));
         }
-        serde_json::from_slice(bytes).map_err(|error| format!("it is no commit: {error}"))
+        let commit: Commit =
+            serde_json::from_slice(bytes).map_err(|error| format!("it is no commit: {error}"))?;
+        commit.signed.as_ref().map_or(Ok(()), |signed| signed::check(bytes, signed))?;
+        Ok(commit)
     }
 }
 
@@ -276,6 +293,7 @@ mod tests {
             writer: Writer { id: "w".into(), epoch: 1, host: "db1".into(), version: "0".into() },
             at: Timestamp::UNIX_EPOCH,
             changes: vec![Change::Doomed { objects: vec!["a".into()] }],
+            signed: None,
         };
         let encoded = commit.encode();
         assert_eq!(Commit::decode(&encoded.bytes).unwrap(), commit);

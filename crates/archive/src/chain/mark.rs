@@ -30,6 +30,9 @@ pub struct Mark {
     pub seq: u64,
     /// Hexadecimal SHA-256 of the commit.
     pub hash: String,
+    /// Whether that commit is signed. Then the archive must be from there on.
+    #[serde(default)]
+    pub signed: bool,
     /// The newest timeline that has a file; empty for none. It, the file and its end tell the archive when the commit was pruned.
     timeline: String,
     /// Its last file.
@@ -96,6 +99,7 @@ impl Mark {
             place: place.to_owned(),
             seq: history.seq,
             hash: history.hash.clone(),
+            signed: history.signed,
             timeline,
             file: file.map(|file| file.name.clone()).unwrap_or_default(),
             head: file.map(|file| file.head.clone()).unwrap_or_default(),
@@ -169,7 +173,7 @@ impl Mark {
 }
 
 /// The hash of the commit of that number; `None` where there is none.
-fn commit_hash(store: &dyn Store, source: &str, seq: u64) -> Result<Option<String>, StoreError> {
+pub(super) fn commit_hash(store: &dyn Store, source: &str, seq: u64) -> Result<Option<String>, StoreError> {
     match store.get(&names::commit(source, seq)) {
         Ok(bytes) => Ok(Some(names::sha256(&bytes))),
         Err(error) if error.is_missing() => Ok(None),

@@ -6,18 +6,29 @@
 
 pub mod backup;
 pub mod commit;
+mod error;
 pub mod history;
 pub mod mapping;
 pub mod mark;
+mod read;
+pub mod signed;
 pub mod sources;
+pub mod statement;
+pub mod trust;
 
-use crate::chain::commit::{COMMIT_BYTES_MAX, Change, Commit, FORMAT, Writer};
+pub use error::ChainError;
+pub(crate) use read::{list_snapshots, usable};
+
+use crate::chain::commit::{Change, Commit, FORMAT, Writer};
 use crate::chain::history::{History, Unsound};
-use crate::chain::mark::{Mark, Older, goes_further, has_commit};
+use crate::chain::mark::{Mark, goes_further, has_commit};
+use crate::chain::read::{Read, newest_readable, read_all, read_further};
+use crate::chain::trust::Trust;
+use crate::keys::signing::SigningKey;
 use crate::names;
-use crate::store::{Created, Fault, Meta, Store, StoreError};
+use crate::store::{Created, Fault, Store};
 use jiff::Timestamp;
-use std::fmt;
+use std::sync::Arc;
 
 /// A snapshot is due after so many commits: whoever reads the archive reads this many objects more at most.
 pub(crate) const COMMITS_PER_SNAPSHOT: u64 = 128;
@@ -25,49 +36,8 @@ pub(crate) const COMMITS_PER_SNAPSHOT: u64 = 128;
 /// Snapshots that are kept whatever their age, the newest ones.
 pub(crate) const SNAPSHOTS_KEPT: usize = 2;
 
-/// The longest snapshot that is read, unpacked, in bytes.
-const SNAPSHOT_BYTES_MAX: usize = 1 << 30;
-
-/// So many times a chain is read anew whose snapshots come and go meanwhile.
-const READS_MAX: u32 = 8;
-
 /// Level at which snapshots are compressed.
 const SNAPSHOT_LEVEL: i32 = 3;
-
-/// Why the commits cannot be read or added to.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ChainError {
-    /// The store did not do what was asked.
-    Store(StoreError),
-    /// What stands in the store cannot be: damaged, replaced, or of a later version.
-    Unsound(Unsound),
-    /// What was in the store before is not there any more.
-    Older(Older),
-}
-
-impl fmt::Display for ChainError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            ChainError::Store(error) => error.fmt(f),
-            ChainError::Unsound(error) => write!(f, "the archive is not as it was written: {error}"),
-            ChainError::Older(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for ChainError {}
-
-impl From<StoreError> for ChainError {
-    fn from(error: StoreError) -> ChainError {
-        ChainError::Store(error)
-    }
-}
-
-impl From<Unsound> for ChainError {
-    fn from(error: Unsound) -> ChainError {
-        ChainError::Unsound(error)
-    }
-}
 
 /// What became of a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,16 +53,39 @@ pub enum Appended {
 #[derive(Debug)]
 pub struct Chain {
     source: String,
-    history: History,
+    trust: Trust,
+    key: Option<Arc<SigningKey>>,
+    read: Read,
 }
 
 impl Chain {
-    /// Reads what there is.
+    /// Reads what there is, whoever wrote it.
     ///
     /// # Errors
     /// When the store cannot be read, or what stands in it cannot be.
     pub fn open(store: &dyn Store, source: &str) -> Result<Chain, ChainError> {
-        Ok(Chain { source: source.to_owned(), history: read_all(store, source)? })
+        Chain::open_trusting(store, source, &Trust::default())
+    }
+
+    /// Reads what there is, if it is signed by those who are believed.
+    ///
+    /// # Errors
+    /// As [`Chain::open`], and when it is not.
+    pub fn open_trusting(store: &dyn Store, source: &str, trust: &Trust) -> Result<Chain, ChainError> {
+        let read = read_all(store, source, trust)?;
+        Ok(Chain { source: source.to_owned(), trust: trust.clone(), key: None, read })
+    }
+
+    /// What is added from now on is signed with this key.
+    #[must_use]
+    pub fn signing(self, key: Option<Arc<SigningKey>>) -> Chain {
+        Chain { key, ..self }
+    }
+
+    /// The first commit, of those that were read, that somebody who is believed has signed: behind it all are. `None` when nobody is
+    /// believed, or nobody has signed yet.
+    pub fn signed_since(&self) -> Option<u64> {
+        self.read.since
     }
 
     /// Whose commits they are.
@@ -102,7 +95,7 @@ impl Chain {
 
     /// What the archive holds, as far as it was read.
     pub fn history(&self) -> &History {
-        &self.history
+        &self.read.history
     }
 
     /// Reads what others have added, and makes sure that what was read before is there. True when there was something.
@@ -110,14 +103,14 @@ impl Chain {
     /// # Errors
     /// As [`Chain::open`], and when the archive was put back to an older state.
     pub fn refresh(&mut self, store: &dyn Store) -> Result<bool, ChainError> {
-        let before = self.history.seq;
-        match read_on(store, &self.source, self.history.clone()) {
+        let before = self.read.history.seq;
+        match read_further(store, &self.source, self.read.clone(), &self.trust) {
             // Whatever follows names the hash of the one before it.
-            Ok(history)
-                if !goes_further(store, &self.source, history.seq)?
-                    && (history.seq > before || self.has_last(store)?) =>
+            Ok(read)
+                if !goes_further(store, &self.source, read.history.seq)?
+                    && (read.history.seq > before || self.has_last(store)?) =>
             {
-                self.history = history;
+                self.read = read;
             }
             Err(error @ ChainError::Store(_)) => return Err(error),
             Err(error) if !goes_further(store, &self.source, before)? && self.has_last(store)? => {
@@ -127,28 +120,33 @@ impl Chain {
             // under their names since need not be them.
             _ => self.read_anew(store)?,
         }
-        Ok(self.history.seq > before)
+        Ok(self.read.history.seq > before)
     }
 
     /// The same, if it is the chain of `seen` or goes on from there.
     pub(crate) fn checked(self, store: &dyn Store, seen: Option<&Mark>) -> Result<Chain, ChainError> {
-        match seen.map(|mark| mark.check(store, &self.source, &self.history)).transpose()?.flatten() {
-            None => Ok(self),
+        let Some(mark) = seen else { return Ok(self) };
+        let History { seq, signed, .. } = *self.history();
+        match mark.check(store, &self.source, self.history())? {
             Some(older) => Err(ChainError::Older(older)),
+            None if mark.signed && !signed => {
+                let why =
+                    format!("it is not signed, and commit {}, which this copy has seen there, was", mark.seq);
+                Err(Unsound { seq, why }.into())
+            }
+            None => Ok(self),
         }
     }
 
     /// Whether the last commit that was read is still there.
     fn has_last(&self, store: &dyn Store) -> Result<bool, ChainError> {
-        let History { seq, hash, .. } = &self.history;
+        let History { seq, hash, .. } = self.history();
         Ok(*seq == 0 || has_commit(store, &self.source, *seq, hash)?)
     }
 
     fn read_anew(&mut self, store: &dyn Store) -> Result<(), ChainError> {
-        let now = read_all(store, &self.source)?;
-        self.history = Chain { source: self.source.clone(), history: now }
-            .checked(store, Mark::of("", &self.history).as_ref())?
-            .history;
+        let now = Chain::open_trusting(store, &self.source, &self.trust)?;
+        self.read = now.checked(store, Mark::of("", self.history()).as_ref())?.read;
         Ok(())
     }
 
@@ -159,7 +157,7 @@ impl Chain {
     /// # Errors
     /// As [`Chain::refresh`].
     pub fn beyond_a_hole(&mut self, store: &dyn Store) -> Result<Option<String>, ChainError> {
-        let (source, seq) = (self.source.clone(), self.history.seq);
+        let (source, seq) = (self.source.clone(), self.history().seq);
         let commits = store.list(&names::commits(&source), Some(&names::commit(&source, seq)))?;
         let snapshots =
             store.list(&names::snapshots(&source), Some(&names::after_snapshots_of(&source, seq)))?;
@@ -172,7 +170,7 @@ impl Chain {
         let Some((newest, what)) = newest else { return Ok(None) };
         // It may have come just now.
         self.refresh(store)?;
-        Ok((self.history.seq < newest).then_some(what))
+        Ok((self.history().seq < newest).then_some(what))
     }
 
     /// Makes sure that no commit is gone: whoever wrote one in its place would part the history for good, and whoever deletes what
@@ -186,14 +184,29 @@ impl Chain {
             "it is gone, and {newest} is there. Put it back, from a version of the object or another copy of the bucket; until then \
              nothing is written or deleted, and binlogd fetch brings what came before it"
         );
-        Err(Unsound { seq: self.history.seq + 1, why }.into())
+        Err(Unsound { seq: self.history().seq + 1, why }.into())
+    }
+
+    /// Makes sure that somebody who is believed has signed it, where anybody is and there are commits: what was seen of it nowhere
+    /// before may be made up from its first commit on.
+    ///
+    /// # Errors
+    /// When nobody has.
+    pub fn check_signed(&self) -> Result<(), ChainError> {
+        let History { seq, .. } = *self.history();
+        if seq == 0 || self.trust.is_nobody() || self.read.since.is_some() {
+            return Ok(());
+        }
+        let why = "neither it nor one before it is signed by sign_key or one of signed_by in [archive]. Is it known to be sound, take both out \
+                   of the configuration until the copy has begun";
+        Err(Unsound { seq, why: why.to_owned() }.into())
     }
 
     /// Adds a commit of `changes`, if the one before it is still there.
     ///
     /// # Errors
     /// When it is not known to be there; it may be, or come to be. To be tried again after [`Chain::refresh`]. When the changes
-    /// cannot be, or the archive was put back to an older state, nothing was written.
+    /// cannot be, the archive was put back to an older state, or is signed and here is no key, nothing was written.
     pub fn append(
         &mut self,
         store: &dyn Store,
@@ -201,12 +214,18 @@ impl Chain {
         at: Timestamp,
         changes: Vec<Change>,
     ) -> Result<Appended, ChainError> {
-        let seq = self.history.seq + 1;
+        if self.history().signed && self.key.is_none() {
+            return Err(ChainError::NoKey);
+        }
+        let seq = self.history().seq + 1;
         let writer = Writer { epoch: self.epoch_of(&writer.id), ..writer.clone() };
-        let previous = self.history.hash.clone();
-        let commit = Commit { format: FORMAT, seq, previous, writer, at, changes };
+        let previous = self.history().hash.clone();
+        let mut commit = Commit { format: FORMAT, seq, previous, writer, at, changes, signed: None };
+        if let Some(key) = &self.key {
+            commit = commit.sign(key, &self.source);
+        }
         let encoded = commit.encode();
-        let next = self.history.with(&commit, &encoded.hash)?;
+        let next = self.read.with(&commit, &encoded.hash, &self.trust)?;
         if !self.has_last(store)? {
             self.read_anew(store)?;
             return Ok(Appended::Behind);
@@ -224,13 +243,13 @@ impl Chain {
         // A number is free again when the commits up to it and beyond were deleted. That is never before a snapshot that goes
         // further was made, and from then on there is always one: where there is none, this number was never free.
         if is_ours && !goes_further(store, &self.source, seq)? {
-            self.history = next;
+            self.read = next;
             return Ok(Appended::Done);
         }
         if is_ours {
             self.read_anew(store)?;
             // Others may have gone on from it, and a snapshot that cannot be used says nothing.
-            return Ok(if self.history.hash == encoded.hash { Appended::Done } else { Appended::Behind });
+            return Ok(if self.history().hash == encoded.hash { Appended::Done } else { Appended::Behind });
         }
         self.refresh(store)?;
         Ok(Appended::Behind)
@@ -245,184 +264,25 @@ impl Chain {
         store: &dyn Store,
         after: u64,
     ) -> Result<Option<Change>, ChainError> {
-        if self.history.seq < self.history.snapshot + after {
+        let history = self.history();
+        if history.seq < history.snapshot + after {
             return Ok(None);
         }
-        let json = serde_json::to_vec(&self.history).expect("a history can be written as JSON");
+        let json = serde_json::to_vec(history).expect("a history can be written as JSON");
         let bytes = zstd::bulk::compress(&json, SNAPSHOT_LEVEL).expect("memory can be compressed");
-        let object = names::snapshot(&self.source, self.history.seq, &names::sha256(&bytes));
+        let object = names::snapshot(&self.source, history.seq, &names::sha256(&bytes));
         let _: Created = store.create(&object, bytes.into())?;
-        Ok(Some(Change::Snapshot { through: self.history.seq, object }))
+        Ok(Some(Change::Snapshot { through: history.seq, object }))
     }
 
     /// The epoch that a writer's next commit has.
     fn epoch_of(&self, writer: &str) -> u64 {
-        match &self.history.writer {
+        match &self.history().writer {
             Some(last) if last.id == writer => last.epoch,
             Some(last) => last.epoch + 1,
             None => 1,
         }
     }
-}
-
-/// Reads everything, from the newest snapshot on.
-///
-/// Where nothing more is found, that is the end only if no snapshot goes further: what was listed before may be deleted by
-/// now, with its commits. So snapshots are listed again behind it, until nothing has changed meanwhile.
-fn read_all(store: &dyn Store, source: &str) -> Result<History, ChainError> {
-    let mut listed = list_snapshots(store, source)?;
-    for _ in 0..READS_MAX {
-        let read = newest_snapshot(store, source, &listed).and_then(|from| read_on(store, source, from));
-        let again = list_snapshots(store, source)?;
-        match read {
-            Ok(history) if history.seq >= newest_listed(&again) => return Ok(history),
-            Err(ChainError::Store(error)) if !error.is_missing() => return Err(error.into()),
-            Ok(history) if again == listed => return not_behind(store, source, history, &again),
-            read if again == listed => return read,
-            _ => listed = again,
-        }
-    }
-    let text = format!("{source}: snapshots come and go faster than they can be read");
-    Err(StoreError::new(Fault::Unavailable, text).into())
-}
-
-/// The history, though snapshots go further that cannot be used: somebody has put them there. But where the commit of one of them
-/// stands in the store, the snapshot is damaged, and what leads to it is gone.
-fn not_behind(
-    store: &dyn Store,
-    source: &str,
-    history: History,
-    snapshots: &[String],
-) -> Result<History, ChainError> {
-    for name in snapshots {
-        let Some(seq) = names::snapshot_seq(name).filter(|seq| *seq > history.seq) else { continue };
-        match store.head(&names::commit(source, seq)) {
-            Ok(_) => {
-                let why = format!("it is not there, and {name}, which goes further, cannot be used");
-                return Err(Unsound { seq: history.seq + 1, why }.into());
-            }
-            Err(error) if error.is_missing() => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(history)
-}
-
-fn read_on(store: &dyn Store, source: &str, mut history: History) -> Result<History, ChainError> {
-    while let Some(next) = read_one(store, source, &history)? {
-        history = next;
-    }
-    Ok(history)
-}
-
-fn read_one(store: &dyn Store, source: &str, history: &History) -> Result<Option<History>, ChainError> {
-    let seq = history.seq + 1;
-    let bytes = match store.get(&names::commit(source, seq)) {
-        Ok(bytes) => bytes,
-        Err(error) if error.is_missing() => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    if bytes.len() as u64 > COMMIT_BYTES_MAX {
-        return Err(Unsound { seq, why: format!("it is {} bytes long", bytes.len()) }.into());
-    }
-    let commit = Commit::decode(&bytes).map_err(|why| Unsound { seq, why })?;
-    Ok(Some(history.with(&commit, &names::sha256(&bytes))?))
-}
-
-/// The names of the snapshots, the newest last.
-pub(crate) fn list_snapshots(store: &dyn Store, source: &str) -> Result<Vec<String>, StoreError> {
-    let listed = store.list(&names::snapshots(source), None)?;
-    let named = listed.into_iter().map(|meta| meta.name);
-    Ok(named.filter(|name| names::snapshot_seq(name).is_some()).collect())
-}
-
-/// The last commit of the newest of these snapshots that is as its name says.
-fn newest_readable(store: &dyn Store, listed: &[Meta]) -> Result<Option<u64>, StoreError> {
-    for meta in listed.iter().rev().filter(|meta| names::snapshot_seq(&meta.name).is_some()) {
-        match store.get(&meta.name) {
-            // One that cannot be read whoever verifies names.
-            Ok(bytes) => {
-                if let Ok(history) = read_snapshot(&meta.name, &bytes) {
-                    return Ok(Some(history.seq));
-                }
-            }
-            Err(error) if error.is_missing() => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(None)
-}
-
-/// The last commit of the newest of these snapshots; 0 for none.
-fn newest_listed(snapshots: &[String]) -> u64 {
-    snapshots.last().and_then(|name| names::snapshot_seq(name)).unwrap_or(0)
-}
-
-/// The newest of the snapshots that is sound; one that is not only makes more commits to be read.
-fn newest_snapshot(store: &dyn Store, source: &str, listed: &[String]) -> Result<History, ChainError> {
-    for name in listed.iter().rev() {
-        match usable(store, source, name)? {
-            Ok(history) => return Ok(history),
-            Err(Some(why)) => {
-                tracing::warn!("the snapshot {name} cannot be used, an older one is: {why}");
-            }
-            // Deleted since, or listed late.
-            Err(None) => {}
-        }
-    }
-    Ok(History::default())
-}
-
-/// What a snapshot says, if its last commit stands in the store: whoever could put a snapshot there could make up a history, and the
-/// chain itself says what it is. Or why it cannot be used, in words; `None` when it is not there.
-///
-/// # Errors
-/// When the store does not answer.
-pub(crate) fn usable(
-    store: &dyn Store,
-    source: &str,
-    name: &str,
-) -> Result<Result<History, Option<String>>, StoreError> {
-    let bytes = match store.get(name) {
-        Ok(bytes) => bytes,
-        Err(error) if error.is_missing() => return Ok(Err(None)),
-        Err(error) => return Err(error),
-    };
-    let history = match read_snapshot(name, &bytes) {
-        Ok(history) => history,
-        Err(why) => return Ok(Err(Some(why))),
-    };
-    match store.get(&names::commit(source, history.seq)) {
-        Ok(commit) if names::sha256(&commit) == history.hash => Ok(Ok(history)),
-        Ok(_) => Ok(Err(Some("its last commit is another one in the store".to_owned()))),
-        Err(error) if error.is_missing() => Ok(Err(Some("its last commit is not there".to_owned()))),
-        Err(error) => Err(error),
-    }
-}
-
-/// Reads a snapshot.
-///
-/// # Errors
-/// In words, when the object is none.
-pub(crate) fn read_snapshot(name: &str, bytes: &[u8]) -> Result<History, String> {
-    if !names::is_of_content(name, &names::sha256(bytes)) {
-        return Err("its bytes are not those that its name says".into());
-    }
-    let mut json = Vec::new();
-    let decoder = zstd::Decoder::new(bytes).map_err(|error| error.to_string())?;
-    let mut decoder = std::io::Read::take(decoder, SNAPSHOT_BYTES_MAX as u64);
-    std::io::Read::read_to_end(&mut decoder, &mut json).map_err(|error| error.to_string())?;
-    let mut history: History = serde_json::from_slice(&json).map_err(|error| error.to_string())?;
-    if history.format > FORMAT {
-        return Err(format!("it has format {}, and this version reads up to {FORMAT}", history.format));
-    }
-    history.check()?;
-    if Some(history.seq) != names::snapshot_seq(name) {
-        return Err(format!("it goes up to commit {}, and its name says another one", history.seq));
-    }
-    // What is read from an older one is what this version would make of the same commits.
-    history.format = FORMAT;
-    Ok(history)
 }
 
 #[cfg(test)]
@@ -438,7 +298,7 @@ mod tests {
 
     /// Adds a commit that says something new.
     fn add(store: &Memory, chain: &mut Chain, id: &str) -> Appended {
-        let record = format!("{} {id}", chain.history.seq);
+        let record = format!("{} {id}", chain.history().seq);
         let change = Change::Timeline { timeline: "0001-a".into(), record };
         chain.append(store, &writer(id), Timestamp::UNIX_EPOCH, vec![change]).unwrap()
     }

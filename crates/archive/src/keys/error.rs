@@ -113,6 +113,28 @@ pub enum Wrong {
          binlogd runs as can read. `age -d -o NEW OLD` writes one of age, `ssh-keygen -p -f FILE` one of SSH"
     )]
     Protected,
+    /// A key that signs and that everybody can read.
+    #[error(
+        "everybody on this machine can read this key (mode {0:04o}), and with it sign as this machine: `chmod o-rwx FILE`; if others could \
+         read it, make a new one"
+    )]
+    OpenToAll(u32),
+    /// A key that signs and that a passphrase protects.
+    #[error(
+        "this key is protected by a passphrase, and nobody can be asked for it here: `openssl pkey -in OLD -out NEW` writes one without"
+    )]
+    ProtectedSigning,
+    /// Not a private key that signs.
+    #[error(
+        "this is {0}, and what signs is a private key of Ed25519: `openssl genpkey -algorithm ed25519 -out FILE` makes one"
+    )]
+    NotSigning(&'static str),
+    /// Not a public key of who signs.
+    #[error(
+        "this is {0}, and what is wanted is the public key of who signs: it begins with MCowBQYDK2VwAyEA. binlogd logs that of sign_key, \
+         and `openssl pkey -in FILE -pubout` prints it"
+    )]
+    NotVerifying(&'static str),
     /// The passphrase does not fit.
     #[error("the passphrase is not the one by which it is protected")]
     WrongPassphrase,

@@ -6,12 +6,15 @@
 //! A passphrase cannot be a recipient. age stretches one with scrypt, about a second for each object, and an archive makes an
 //! object every few seconds and reads thousands. It protects the file of the private key instead (`age -p`, or that of an SSH
 //! key), and is asked for once.
+//!
+//! Who signs commits has a key of another kind ([`signing`]).
 
 mod error;
 mod file;
 mod identities;
 mod kind;
 mod recipients;
+pub mod signing;
 
 pub use error::{KeyError, Wrong};
 pub use identities::{AskPassphrase, Identities};

@@ -13,6 +13,7 @@ pub mod segments;
 pub(crate) mod whole;
 
 use crate::chain::commit::Segment;
+use crate::chain::trust::Trust;
 use crate::frames;
 use crate::frames::{FramesError, Packer};
 use crate::keys::{Identities, Recipients};
@@ -246,12 +247,24 @@ pub(crate) fn check_stored(segment: &Segment, stored: &[u8]) -> Result<(), OpenE
 #[derive(Debug)]
 pub struct Opener {
     identities: Identities,
+    trust: Trust,
 }
 
 impl Opener {
     /// An opener that decrypts with `identities`; without any it reads what is not encrypted.
     pub fn new(identities: Identities) -> Opener {
-        Opener { identities }
+        Opener { identities, trust: Trust::default() }
+    }
+
+    /// The same, and who must have signed the commits that say what there is to open.
+    #[must_use]
+    pub fn trusting(self, trust: Trust) -> Opener {
+        Opener { trust, ..self }
+    }
+
+    /// Who must have signed what is read.
+    pub fn trust(&self) -> &Trust {
+        &self.trust
     }
 
     /// The public keys of the identities, as [`Segment::keys`] names them.

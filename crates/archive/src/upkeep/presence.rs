@@ -3,10 +3,10 @@
 //! An upload ends with a store's word that it has taken an object. Before the same bytes are given up elsewhere the store is
 //! asked for what it has: one listing of the file's objects, the object that says which they are, and one of them read back.
 
+use crate::chain::ChainError;
 use crate::chain::commit::Segment;
 use crate::chain::history::{ArchivedFile, History};
 use crate::chain::mapping::{LocalTimeline, MappingError, Others, archived_name};
-use crate::chain::{Chain, ChainError};
 use crate::names;
 use crate::reader::{ReadError, Reader};
 use crate::segment::check_stored;
@@ -127,7 +127,7 @@ pub fn first_lacking(
     folders: &[PathBuf],
     files: &[Place<'_>],
 ) -> Result<Option<(usize, String)>, LookError> {
-    let chain = Chain::open(&*reader.store, source)?;
+    let chain = reader.chain(source)?;
     let history = chain.history();
     let names = archived_names(reader, history, storage, folders)?;
     for (at, (folder, name)) in files.iter().enumerate() {

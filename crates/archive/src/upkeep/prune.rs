@@ -412,7 +412,8 @@ fn behind_snapshots(
 ) -> Result<(Vec<String>, Vec<String>), ChainError> {
     let source = chain.source();
     let mut listed = store.list(&names::snapshots(source), None)?;
-    listed.retain(|meta| names::snapshot_seq(&meta.name).is_some_and(|seq| seq <= chain.history().seq));
+    // One that no commit names yet stands for nothing to who believes only what is signed.
+    listed.retain(|meta| names::snapshot_seq(&meta.name).is_some_and(|seq| seq <= chain.history().snapshot));
     let is_past = |meta: &Meta| now.duration_since(meta.modified) >= rules.grace;
     let mut sound = 0;
     let mut oldest_kept = None;

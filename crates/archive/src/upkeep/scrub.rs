@@ -44,6 +44,11 @@ impl fmt::Display for Finding {
 pub struct Report {
     /// Damage.
     pub findings: Vec<Finding>,
+    /// Number and hexadecimal SHA-256 of the last commit that was read; 0 for none.
+    pub newest: (u64, String),
+    /// The first of the commits behind the snapshot that somebody who is believed has signed; all behind it are. `None` where nobody is
+    /// believed.
+    pub signed_since: Option<u64>,
     /// Timelines looked at.
     pub timelines: usize,
     /// Files in them.
@@ -126,8 +131,8 @@ pub fn scrub(
 ) -> Result<Report, StoreError> {
     let mut report = Report::default();
     let store = &*reader.store;
-    snapshots(store, source, &mut report)?;
-    let mut chain = match Chain::open(store, source) {
+    let snapshots = snapshots(store, source, &mut report)?;
+    let mut chain = match reader.chain(source) {
         Ok(chain) => chain,
         Err(ChainError::Store(error)) => return Err(error),
         Err(error) => {
@@ -145,13 +150,14 @@ pub fn scrub(
         .filter_map(|meta| names::commit_seq(&meta.name))
         .collect();
     let history = chain.history().clone();
+    (report.newest, report.signed_since) = ((history.seq, history.hash.clone()), chain.signed_since());
     // What was committed while the store listed is no damage.
     let newest = match chain.refresh(store) {
         Err(ChainError::Store(error)) => return Err(error),
         // Found again below, where something stands behind the end.
         _ => chain.history().seq,
     };
-    commits(store, source, &history, newest, &stored, &mut report)?;
+    commits(store, source, &history, newest, &stored, &snapshots, &mut report)?;
     let mut look = Look { reader, depth, open, progress, chain, report };
     for (timeline, archived) in &history.timelines {
         look.report.timelines += 1;
@@ -360,27 +366,50 @@ impl Depth {
     }
 }
 
-/// The newest snapshots, which stand for commits that may be gone: the two that are sound, and whatever comes before these.
-fn snapshots(store: &dyn Store, source: &str, report: &mut Report) -> Result<(), StoreError> {
-    let mut sound = 0;
+/// The newest snapshots, which stand for commits that may be gone: the two that are sound, and whatever comes before these. Gives the
+/// sound ones.
+fn snapshots(
+    store: &dyn Store,
+    source: &str,
+    report: &mut Report,
+) -> Result<Vec<(String, History)>, StoreError> {
+    let mut sound = Vec::new();
     for name in list_snapshots(store, source)?.into_iter().rev() {
         match usable(store, source, &name)? {
-            Ok(_) => sound += 1,
+            Ok(history) => sound.push((name, history)),
             Err(Some(why)) => match store.head(&name) {
                 Err(error) if error.is_missing() => {} // It was pruned, and its commit with it.
                 _ => {
                     let text = format!("this snapshot of the commits cannot be used: {why}");
                     report.findings.push(Finding { what: name, range: None, text });
-                    report.snapshots_wanted = report.snapshots_wanted.max(SNAPSHOTS_KEPT - sound);
+                    report.snapshots_wanted = report.snapshots_wanted.max(SNAPSHOTS_KEPT - sound.len());
                 }
             },
             Err(None) => {}
         }
-        if sound == SNAPSHOTS_KEPT {
+        if sound.len() == SNAPSHOTS_KEPT {
             break;
         }
     }
-    Ok(())
+    Ok(sound)
+}
+
+/// From where on the commits can be replayed, and the object without which they cannot be: the first commit, or where retention took the
+/// oldest the oldest snapshot. `None` where there is neither.
+fn beginning(
+    store: &dyn Store,
+    source: &str,
+    seqs: &BTreeSet<u64>,
+) -> Result<Option<(History, String)>, StoreError> {
+    if seqs.contains(&1) {
+        return Ok(Some((History::default(), names::commit(source, 1))));
+    }
+    for name in list_snapshots(store, source)? {
+        if let Ok(history) = usable(store, source, &name)? {
+            return Ok(Some((history, name)));
+        }
+    }
+    Ok(None)
 }
 
 /// Replays the commits that a snapshot spares others from reading, as far as they are still there.
@@ -390,24 +419,26 @@ fn commits(
     history: &History,
     newest: u64,
     seqs: &BTreeSet<u64>,
+    snapshots: &[(String, History)],
     report: &mut Report,
 ) -> Result<(), StoreError> {
+    let mut made_up = Vec::new();
     let mut finding = |seq: u64, text: String| {
         report.findings.push(Finding { what: names::commit(source, seq), range: None, text });
     };
     for seq in seqs.iter().filter(|seq| **seq > newest) {
         finding(*seq, format!("the chain ends at commit {newest}, and this one does not follow"));
     }
-    if !seqs.contains(&1) {
-        return Ok(()); // Retention took the oldest; a snapshot stands for them.
-    }
-    let mut replayed = History::default();
+    let Some((mut replayed, from)) = beginning(store, source, seqs)? else { return Ok(()) };
     while replayed.seq < history.seq {
         let seq = replayed.seq + 1;
         let bytes = match store.get(&names::commit(source, seq)) {
             Ok(bytes) => bytes,
             Err(error) if error.is_missing() => {
-                finding(seq, "it is missing, and commits before and after it are there".into());
+                match store.head(&from) {
+                    Err(error) if error.is_missing() => {} // Both were pruned meanwhile.
+                    _ => finding(seq, "it is missing, and commits before and after it are there".into()),
+                }
                 return Ok(());
             }
             Err(error) => return Err(error),
@@ -421,6 +452,11 @@ fn commits(
                 return Ok(());
             }
         }
+        made_up.extend(snapshots.iter().filter(|(_, of)| of.seq == seq && *of != replayed));
+    }
+    for (name, _) in made_up {
+        let text = "this snapshot is not what the commits add up to: it was replaced, or made up";
+        report.findings.push(Finding { what: name.clone(), range: None, text: text.into() });
     }
     if replayed != *history {
         let text = "what the snapshots say is not what the commits add up to: a snapshot was replaced";

@@ -5,6 +5,7 @@ use super::upload::Uploader;
 use crate::chain::commit::{Change, Segment, Writer};
 use crate::chain::history::ArchivedFile;
 use crate::chain::mark::Mark;
+use crate::chain::trust::Signing;
 use crate::chain::{Appended, COMMITS_PER_SNAPSHOT, Chain};
 use crate::reader::{ReadError, read_segments};
 use crate::store::Store;
@@ -52,6 +53,8 @@ pub struct Archiver {
     pub(super) storage: Arc<dyn Storage>,
     pub(super) uploader: Uploader,
     pub(super) writer: Writer,
+    /// Who writes here, and what signs the commits; nobody and none where nothing is signed.
+    pub(super) signing: Signing,
     /// Whether the files are synced before they are read: with `fsync_mode = 0` nobody else says that they are durable.
     pub(super) sync_first: bool,
     pub(super) chain: Option<Chain>,
@@ -98,6 +101,7 @@ impl Archiver {
             storage,
             uploader,
             writer,
+            signing: Signing::default(),
             sync_first,
             chain: None,
             place: String::new(),
@@ -113,6 +117,13 @@ impl Archiver {
             lacking: None,
             index: None,
         }
+    }
+
+    /// Signs what it commits, and goes on only behind what was signed so.
+    #[must_use]
+    pub fn with_signing(mut self, signing: Signing) -> Archiver {
+        self.signing = signing;
+        self
     }
 
     /// Makes a snapshot after so many commits, not after `COMMITS_PER_SNAPSHOT`.

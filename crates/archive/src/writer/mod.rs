@@ -21,6 +21,7 @@ use self::file::Candidate;
 use crate::chain::history::ArchivedFile;
 use crate::chain::mapping::{LocalTimeline, MappingError, Others, archived_name};
 use crate::chain::mark::{MARK_FILE, Mark};
+use crate::chain::trust::Signing;
 use crate::chain::{Chain, ChainError};
 use binlog::folder::timelines;
 use binlog::timeline::Timeline;
@@ -116,7 +117,9 @@ impl Archiver {
             self.seen = read.map_err(|error| in_file(&self.folder.join(MARK_FILE), &error))?;
             self.remembered = Some(self.seen.clone());
         }
-        let mut chain = Chain::open(&*store, &self.source)?.checked(&*store, self.seen.as_ref())?;
+        let Signing { key, trust } = self.signing.clone();
+        let chain = Chain::open_trusting(&*store, &self.source, &trust)?.signing(key);
+        let mut chain = chain.checked(&*store, self.seen.as_ref())?;
         chain.check_whole(&*store)?;
         self.chain = Some(chain);
         self.note();

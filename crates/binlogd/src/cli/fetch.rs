@@ -3,7 +3,6 @@
 use super::exit::{EXIT_OK, EXIT_PROBLEM};
 use super::{style, units};
 use crate::cli::args::store::{Opened, StoreArgs, not_opened};
-use archive::chain::Chain;
 use archive::fetch::{Bound, Part, Wanted, fetch, plan};
 use binlog::folder::SourceFolder;
 use binlog::journal::JOURNAL_FILE;
@@ -94,7 +93,7 @@ fn bound(text: &str) -> Bound {
 
 /// Fetches what is wanted of a source. False when the archive has had more than can be read now, and when a file is lacking.
 fn one(args: &FetchArgs, opened: &Opened, source: &str, wanted: &Wanted) -> anyhow::Result<bool> {
-    let mut chain = Chain::open(&*opened.reader.store, source)?;
+    let mut chain = opened.reader.chain(source)?;
     let beyond = chain.beyond_a_hole(&*opened.reader.store)?;
     if let Some(what) = &beyond {
         errln!(

@@ -4,8 +4,10 @@ use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
 use super::{style, units};
 use crate::cli::args::store::{Opened, StoreArgs, not_opened};
 use crate::cli::terminal::confirm::confirmed;
+use anyhow::Context as _;
 use archive::chain::Chain;
 use archive::chain::commit::{Change, Writer};
+use archive::keys::signing::SigningKey;
 use archive::upkeep::backup::Point;
 use archive::upkeep::prune::{Pruned, Rules, dry_run, prune, undo, undoable};
 use clap::Args;
@@ -13,6 +15,7 @@ use config::duration;
 use jiff::{SignedDuration, Timestamp};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// So often others may commit in between before it is given up: they do so each `interval`.
@@ -66,6 +69,9 @@ pub(super) struct PruneArgs {
     /// How long objects stay that nothing names any more
     #[arg(long, value_name = "DURATION", default_value = "7d")]
     grace: String,
+    /// File of the private key with which what this commits is signed, where the commits of the archive are
+    #[arg(long, value_name = "FILE")]
+    sign_key: Option<PathBuf>,
     /// Say what would go, and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -129,6 +135,12 @@ impl PruneArgs {
         })
     }
 
+    /// The chain of a source; what is added to it is signed.
+    fn chain(&self, opened: &Opened, source: &str) -> anyhow::Result<Chain> {
+        let key = self.sign_key.as_deref().map(SigningKey::read).transpose().context("--sign-key")?;
+        Ok(opened.reader.chain(source)?.signing(key.map(Arc::new)))
+    }
+
     /// Whether what was shown may be done.
     fn is_agreed(&self, question: &str) -> anyhow::Result<()> {
         let is_agreed = self.yes || confirmed(question, "--dry-run").map_err(anyhow::Error::msg)?;
@@ -159,7 +171,7 @@ impl PruneArgs {
 
 fn one(args: &PruneArgs, opened: &Opened, source: &str, rules: &Rules) -> anyhow::Result<()> {
     let store = &*opened.reader.store;
-    let mut chain = Chain::open(store, source)?;
+    let mut chain = args.chain(opened, source)?;
     let now = Timestamp::now();
     let mut rules = rules.clone();
     if !args.yes {
@@ -190,7 +202,7 @@ pub(super) fn this_run() -> Writer {
 
 /// What earlier runs have marked for deletion is there again.
 fn take_back(args: &PruneArgs, opened: &Opened, source: &str) -> anyhow::Result<()> {
-    let mut chain = Chain::open(&*opened.reader.store, source)?;
+    let mut chain = args.chain(opened, source)?;
     let back = undoable(chain.history());
     anyhow::ensure!(
         !back.is_empty(),

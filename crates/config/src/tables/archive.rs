@@ -6,6 +6,8 @@ use super::super::key::ReloadEffect::Restart;
 use super::super::key::{HOUR, Section, TEN_YEARS, implied, ms, unset};
 use super::super::table::table;
 use super::source::SourceKeys;
+use archive::chain::trust::Signing;
+use archive::keys::signing::{SigningKey, VerifyingKey};
 use archive::keys::{Identities, KeyError, Recipients};
 use archive::store::remote::{Location, Options};
 use std::path::PathBuf;
@@ -55,6 +57,14 @@ table! {
     /// files, and to begin from the archive. None of them may be protected by a passphrase: nobody can be
     /// asked.
     identity: Vec<PathBuf> = unset("[\"archive.key\"]");
+    /// File of the private key with which each commit is signed, so that `binlogd verify URL --signed-by` tells a
+    /// history of this machine from a forged one. `openssl genpkey -algorithm ed25519 -out FILE` makes it; not
+    /// everybody may read it, and it has no passphrase. Once commits are signed none is made without a key.
+    sign_key: Option<PathBuf> = unset("\"archive-sign.key\"").flag("archive-sign-key");
+    /// Public keys of others who write to the archive of a source of this machine, or have: another binlogd, whoever
+    /// runs `binlogd prune`, sign_key before it was changed. Behind a commit that was signed, binlogd goes on only
+    /// when each further one is signed by one of these or by sign_key.
+    signed_by: Vec<String> = unset("[\"MCowBQYDK2VwAyEA4QT28fIBL7L9Ynp/pocGCxxnYRSpsOb0+S+2XAzx6W8=\"]");
     /// Longest time for which new transactions wait before they are uploaded, 10s where it is not given: so
     /// much may the archive lack when this machine is lost.
     interval: Duration = implied("\"10s\"", "\"10s\"").flag("archive-interval").lasting(ms(1000), HOUR);
@@ -108,6 +118,17 @@ impl ArchiveConfig {
         }
         Ok(identities)
     }
+
+    /// Who writes to the archive, and the key by which this machine does.
+    ///
+    /// # Errors
+    /// When the file of `sign_key`, which could be read when the configuration was, cannot be read any more.
+    pub fn signing(&self) -> Result<Signing, KeyError> {
+        let key = self.sign_key.as_deref().map(SigningKey::read).transpose()?;
+        // What is none was refused with the configuration.
+        let others: Vec<VerifyingKey> = self.signed_by.iter().filter_map(|key| key.parse().ok()).collect();
+        Ok(Signing::new(key, &others))
+    }
 }
 
 /// Reads the table; `Some(None)` when nothing is archived, `None` after an error.
@@ -123,6 +144,7 @@ pub(super) fn build(
     let keys = ArchiveKeys::read(&table, findings);
     check_recipients(&keys, findings);
     check_identity(&keys, findings);
+    check_signing(&keys, findings);
     let options = options(&keys);
     let location = keys.url.value.clone().flatten();
     if let (Some(location), Some(options)) = (&location, &options)
@@ -172,6 +194,18 @@ fn check_recipients(keys: &ArchiveKeys, findings: &mut Findings) {
         && let Err(error) = recipients.add_file(path)
     {
         keys.recipients_file.relation(format!("recipients_file: {error}"), findings);
+    }
+}
+
+/// A key that cannot sign is known before the first commit, and whose commits are not believed before they stop the archive.
+fn check_signing(keys: &ArchiveKeys, findings: &mut Findings) {
+    if let Some(Err(error)) = keys.sign_key.value.iter().flatten().next().map(|path| SigningKey::read(path)) {
+        keys.sign_key.relation(format!("sign_key: {error}"), findings);
+    }
+    for (at, key) in keys.signed_by.value.iter().flatten().enumerate() {
+        if let Err(wrong) = key.parse::<VerifyingKey>() {
+            keys.signed_by.relation(format!("signed_by, key {}: {wrong}", at + 1), findings);
+        }
     }
 }
 

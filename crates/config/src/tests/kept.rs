@@ -64,6 +64,9 @@ fn what_an_archive_cannot_mean_is_refused_by_name() {
         ("identity = [\"a.key\"]", "identity means nothing without url"),
         ("url = \"s3://b\"\nidentity = \"a.key\"", "identity must be a list of paths"),
         ("url = \"s3://b\"\nidentity = [\"nowhere.key\"]", "nowhere.key: it cannot be read"),
+        ("url = \"s3://b\"\nsign_key = \"nowhere.key\"", "sign_key: nowhere.key: it cannot be read"),
+        ("url = \"s3://b\"\nsigned_by = [\"ssh-ed25519 AAAA\"]", "signed_by, key 1: this is no such key"),
+        ("sign_key = \"a.key\"", "sign_key means nothing without url"),
     ] {
         let error = errors(&format!("{SOURCE}[archive]\n{lines}\n"));
         assert!(error.contains(why), "{lines}: {error}");

@@ -2,7 +2,7 @@
 
 use super::copied::{Copied, NoCopy};
 use archive::begin::{BeginError, begin};
-use archive::chain::{Chain, ChainError};
+use archive::chain::ChainError;
 use archive::past::{Past, WithPast};
 use archive::reader::Reader;
 use binlog::folder::{by_number, make_folder};
@@ -55,7 +55,7 @@ impl Copied {
         work: &Path,
         timeline: Option<&str>,
     ) -> Result<(Copied, PathBuf), NoArchive> {
-        let mut chain = Chain::open(&*reader.store, source)?;
+        let mut chain = reader.chain(source)?;
         // One with a hole ends too early: what is brought forward by it would lack the rest in silence.
         chain.check_whole(&*reader.store)?;
         let history = chain.history();

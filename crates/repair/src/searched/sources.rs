@@ -1,8 +1,8 @@
 //! The files that are looked at when transactions are searched for, of copies or of an archive.
 
 use super::archived_indexes::ArchivedIndexes;
+use archive::chain::ChainError;
 use archive::chain::history::ArchivedFile;
-use archive::chain::{Chain, ChainError};
 use archive::reader::Reader;
 use binlog::folder::{by_number, source_folders, timeline_number, timelines as timelines_of};
 use binlog::storage::posix::PosixStorage;
@@ -256,7 +256,7 @@ fn archived(
     let mut found = Vec::new();
     for source in sources {
         let in_source = |error| NotSearched::Archive { source_name: source.clone(), error };
-        let mut chain = Chain::open(&*reader.store, source).map_err(in_source)?;
+        let mut chain = reader.chain(source).map_err(in_source)?;
         // What is not found in one that ends too early may be there all the same.
         chain.check_whole(&*reader.store).map_err(in_source)?;
         let wanted = || chain.history().timelines.iter().filter(|(name, _)| is_wanted(name, timeline));

@@ -39,6 +39,9 @@ pub struct History {
     /// When, by its writer's clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
+    /// Whether it is signed, so that whoever adds to it must sign too.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub signed: bool,
     /// The timelines by name, so in the order in which they began.
     pub timelines: BTreeMap<String, Arc<Archived>>,
     /// The last commit that the newest snapshot has; 0 for none.
@@ -169,6 +172,7 @@ impl Default for History {
             hash: String::new(),
             writer: None,
             at: None,
+            signed: false,
             timelines: BTreeMap::new(),
             snapshot: 0,
             retired: Vec::new(),
@@ -412,9 +416,13 @@ impl History {
                 ));
             }
         }
+        if self.signed && commit.signed.is_none() {
+            return Err("it is not signed, and the one before it is: whoever wrote it has no key of this archive's writers".into());
+        }
         for change in &commit.changes {
             self.change(change, commit.at, commit.format)?;
         }
+        self.signed = commit.signed.is_some();
         self.seq = commit.seq;
         hash.clone_into(&mut self.hash);
         self.writer = Some(commit.writer.clone());
@@ -676,6 +684,10 @@ fn place(archived: &Archived, name: &str) -> Result<usize, String> {
         BinlogName::parse(&other.name).is_ok_and(|other| other.base() == parsed.base() && other > parsed)
     };
     Ok(archived.files.iter().position(is_behind).unwrap_or(archived.files.len()))
+}
+
+fn is_false(value: &bool) -> bool {
+    !value
 }
 
 fn or_none(hash: &str) -> &str {

@@ -62,6 +62,7 @@ fn commit(history: &History, id: &str, epoch: u64, changes: Vec<Change>) -> Comm
         writer: Writer { id: id.into(), epoch, host: String::new(), version: String::new() },
         at: Timestamp::UNIX_EPOCH,
         changes,
+        signed: None,
     }
 }
 

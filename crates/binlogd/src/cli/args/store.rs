@@ -1,8 +1,11 @@
 //! An archive as it is named on the command line, and the keys that open it.
 
 use crate::cli::exit::{EXIT_PROBLEM, usage_error};
+use anyhow::Context as _;
 use archive::chain::sources::sources;
+use archive::chain::trust::Trust;
 use archive::keys::Identities;
+use archive::keys::signing::VerifyingKey;
 use archive::reader::Reader;
 use archive::segment::Opener;
 use archive::store::StoreError;
@@ -24,6 +27,10 @@ pub(in crate::cli) struct StoreArgs {
     /// if it has one, is asked for
     #[arg(long, value_name = "FILE")]
     identity: Vec<PathBuf>,
+    /// Public key of who writes the archive, as sign_key in [archive] has it, or a file of such keys: commits that nobody of them has
+    /// signed are refused; several times for several writers
+    #[arg(long, value_name = "KEY|FILE")]
+    signed_by: Vec<String>,
     #[command(flatten)]
     reach: ReachArgs,
 }
@@ -53,6 +60,8 @@ pub(in crate::cli) struct Opened {
     pub(in crate::cli) sources: Vec<String>,
     /// Whether a private key was given.
     pub(in crate::cli) has_identity: bool,
+    /// Where it is, in words.
+    pub(in crate::cli) place: String,
 }
 
 /// Whether an argument names an archive, and no folder. One that lacks a slash is none, but was meant as one, and is told so.
@@ -71,13 +80,19 @@ pub(in crate::cli) fn not_opened(error: &anyhow::Error) -> ExitCode {
 impl StoreArgs {
     /// For a copy in a folder.
     pub(in crate::cli) fn of_copy(source: &str) -> StoreArgs {
-        StoreArgs { source: Some(source.to_owned()), identity: Vec::new(), reach: ReachArgs::default() }
+        StoreArgs {
+            source: Some(source.to_owned()),
+            identity: Vec::new(),
+            signed_by: Vec::new(),
+            reach: ReachArgs::default(),
+        }
     }
 
     /// What was given that means something for an archive only; `None` when nothing was.
     pub(in crate::cli) fn given(&self) -> Option<&'static str> {
         let given = [
             ("--identity", !self.identity.is_empty()),
+            ("--signed-by", !self.signed_by.is_empty()),
             ("--endpoint", self.reach.endpoint.is_some()),
             ("--region", self.reach.region.is_some()),
             ("--path-style", self.reach.path_style),
@@ -102,6 +117,7 @@ impl StoreArgs {
         for remark in identities.remarks() {
             errln!("warning: {remark}");
         }
+        let trust = self.trust()?;
         let store = remote::open(&location, &options)?;
         let there = sources(&*store)?;
         let chosen = match &self.source {
@@ -117,8 +133,19 @@ impl StoreArgs {
             "{location} has no archive of binlogd: name what url in [archive] names"
         );
         let has_identity = !identities.is_empty();
-        let reader = Reader { store, opener: Arc::new(Opener::new(identities)) };
-        Ok(Opened { reader, sources: chosen, has_identity })
+        let reader = Reader { store, opener: Arc::new(Opener::new(identities).trusting(trust)) };
+        Ok(Opened { reader, sources: chosen, has_identity, place: location.to_string() })
+    }
+}
+
+impl StoreArgs {
+    /// Whose signatures are believed.
+    fn trust(&self) -> anyhow::Result<Trust> {
+        let mut keys = Vec::new();
+        for argument in &self.signed_by {
+            keys.extend(VerifyingKey::named(argument).context("--signed-by")?);
+        }
+        Ok(Trust::required(keys))
     }
 }
 

@@ -12,7 +12,7 @@ use binlog::folder::timelines;
 use binlog::purge::needs::{Need, NeedFrom};
 use binlog::purge::plan::Wanted;
 use binlog::storage::posix::PosixStorage;
-use config::Config;
+use config::{ArchiveConfig, Config};
 use serve::retention::{InSlot, Purger, Readers};
 use std::path::Path;
 use std::sync::Arc;
@@ -61,7 +61,9 @@ impl Asked {
         // What cannot be reached is told where the files are looked for.
         let store: Arc<dyn Store> = Arc::new(Lazy::new(location.clone(), options, None));
         // Hashes of objects are compared, so no private key is needed.
-        let reader = Reader { store, opener: Arc::new(Opener::new(Identities::new())) };
+        let by_config = configured.filter(|_| url.is_none()).map(ArchiveConfig::signing).transpose()?;
+        let trust = by_config.map(|signing| signing.trust).unwrap_or_default();
+        let reader = Reader { store, opener: Arc::new(Opener::new(Identities::new()).trusting(trust)) };
         let sources = config.filter(|_| url.is_none()).map(|config| &config.sources[..]).unwrap_or_default();
         let not_archived = sources.iter().filter(|source| !source.archive).map(|source| source.name.clone());
         Ok(Asked {

@@ -1,12 +1,18 @@
 //! `binlogd verify URL`: is what an archive has sound, and if not, exactly which object and which bytes.
 
-use crate::cli::args::store::{Opened, StoreArgs, not_opened};
-use crate::cli::exit::{EXIT_OK, EXIT_PROBLEM, print_result};
+use super::VerifyArgs;
+use crate::cli::args::store::{Opened, not_opened};
+use crate::cli::exit::{EXIT_OK, EXIT_PROBLEM, print_result, usage_error};
 use crate::cli::{style, units};
+use anyhow::Context as _;
+use archive::chain::statement::{Held, Statement, newest};
 use archive::upkeep::scrub::{Depth, Report, scrub};
+use binlog::storage::posix::PosixStorage;
+use binlog::timeline::index::replace_file;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::io::{self, IsTerminal};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// How much is read.
@@ -52,36 +58,55 @@ struct SourceAnswer {
     search_indexes: usize,
     /// Of those that were read, the ones that are not what was put there. That is no damage: their files are walked in their place.
     search_indexes_damaged: Vec<String>,
+    /// Number of the last commit.
+    newest_commit: u64,
+    /// Hexadecimal SHA-256 of it.
+    newest_commit_sha256: String,
+    /// With --signed-by: the first of the commits that were read from which on all are signed so; what came before, these cover.
+    signed_since: Option<u64>,
+    /// With --not-before: whether that commit is `there`, `gone`, or was `pruned`, so that nobody can tell.
+    not_before: Option<&'static str>,
     /// What is wrong.
     damage: Vec<String>,
 }
 
 /// Runs `binlogd verify URL`. Exit code 0 when nothing is wrong, 1 when something is, 2 when there is nothing to verify.
-pub(in crate::cli) fn execute(url: &str, args: &StoreArgs, sample: Option<u32>, json: bool) -> ExitCode {
-    let opened = match args.open(url) {
+pub(super) fn execute(url: &str, args: &VerifyArgs) -> ExitCode {
+    let opened = match args.store.open(url) {
         Ok(opened) => opened,
         Err(error) => return not_opened(&error),
     };
-    let depth = match sample {
+    let kept = args.not_before.is_some() || args.newest_to.is_some();
+    if kept && opened.sources.len() > 1 {
+        return usage_error(&format!(
+            "a commit is one of one source: add --source with one of {}",
+            opened.sources.join(", ")
+        ));
+    }
+    let depth = match args.sample {
         None => Depth::All,
         Some(0) => Depth::Names,
         Some(every) => Depth::Sample { every: every as usize, from: 0 },
     };
     let mut answer = Answer { binlogd_version: env!("CARGO_PKG_VERSION"), sound: true, sources: Vec::new() };
     for source in &opened.sources {
-        match one(&opened, source, depth, json) {
+        let statement = match args.statement(&opened, source) {
+            Ok(statement) => statement,
+            Err(error) => return usage_error(&format!("--not-before: {error}")),
+        };
+        match one(&opened, source, depth, args, statement.as_ref()) {
             Ok(found) => {
                 answer.sound &= found.damage.is_empty();
                 answer.sources.push(found);
             }
             Err(error) => {
-                errln!("error: source {}: {error}", style::clean(source));
+                errln!("error: source {}: {error:#}", style::clean(source));
                 return ExitCode::from(EXIT_PROBLEM);
             }
         }
     }
     let code = ExitCode::from(if answer.sound { EXIT_OK } else { EXIT_PROBLEM });
-    if json {
+    if args.json {
         let text = serde_json::to_string_pretty(&answer).expect("an answer is plain data") + "\n";
         let _: ExitCode = print_result(&text);
     }
@@ -92,17 +117,42 @@ fn one(
     opened: &Opened,
     source: &str,
     depth: Depth,
-    json: bool,
-) -> Result<SourceAnswer, archive::store::StoreError> {
+    args: &VerifyArgs,
+    statement: Option<&Statement>,
+) -> anyhow::Result<SourceAnswer> {
+    let json = args.json;
     let bar =
         if !json && io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
     bar.set_style(ProgressStyle::with_template(BAR).expect("the template is valid"));
     bar.set_message(source.to_owned());
     let report = scrub(&opened.reader, source, depth, opened.has_identity, &|read| bar.inc(read))?;
     bar.finish_and_clear();
-    let damage: Vec<String> = report.damage().iter().map(ToString::to_string).collect();
+    let mut damage: Vec<String> = report.damage().iter().map(ToString::to_string).collect();
+    // What could not be read has an end that says nothing.
+    let held = match statement.filter(|_| report.newest.0 > 0 || damage.is_empty()) {
+        None => None,
+        Some(statement) => {
+            let now = opened.reader.chain(source)?;
+            Some((statement.seq(), statement.held(&*opened.reader.store, source, now.history())?))
+        }
+    };
+    if let Some((seq, Held::No)) = held {
+        damage.push(format!(
+            "it was put back to an older state: commit {seq} of --not-before is not there; the last one that is there is {}",
+            report.newest.0
+        ));
+    }
+    if let Some(file) = args.newest_to.as_ref().filter(|_| damage.is_empty()) {
+        keep(opened, source, &report, file)?;
+    }
     if !json {
         show(source, &report, &damage, opened.has_identity);
+        if let Some((seq, Held::Pruned)) = held {
+            outln!(
+                "  note: commit {seq} of --not-before was pruned. The archive goes further, and whether it went over that commit nobody can \
+                 tell any more: keep a newer one, with --newest-to"
+            );
+        }
     }
     Ok(SourceAnswer {
         name: source.to_owned(),
@@ -118,8 +168,33 @@ fn one(
         unnamed_objects: report.unnamed,
         search_indexes: report.search_indexes,
         search_indexes_damaged: report.search_indexes_damaged,
+        newest_commit: report.newest.0,
+        newest_commit_sha256: report.newest.1,
+        signed_since: report.signed_since,
+        not_before: held.map(|(_, held)| match held {
+            Held::Yes => "there",
+            Held::Pruned => "pruned",
+            Held::No => "gone",
+        }),
         damage,
     })
+}
+
+impl VerifyArgs {
+    fn statement(&self, opened: &Opened, source: &str) -> Result<Option<Statement>, String> {
+        let read = |argument: &String| {
+            Statement::read(argument, source, &opened.place, opened.reader.opener.trust())
+        };
+        self.not_before.as_ref().map(read).transpose()
+    }
+}
+
+/// Puts the newest commit into a file.
+fn keep(opened: &Opened, source: &str, report: &Report, file: &Path) -> anyhow::Result<()> {
+    let (seq, hash) = &report.newest;
+    let bytes = newest(&*opened.reader.store, source, (*seq, hash))?;
+    let bytes = bytes.with_context(|| format!("commit {seq} was there, and is not any more"))?;
+    replace_file(&PosixStorage, file, &bytes).with_context(|| format!("--newest-to {}", file.display()))
 }
 
 fn show(source: &str, report: &Report, damage: &[String], has_identity: bool) {
@@ -157,6 +232,12 @@ fn show(source: &str, report: &Report, damage: &[String], has_identity: bool) {
             format!(", {} in {}", units::bytes(report.backup_bytes), units::counted(count as u64, "backup"))
         }
     };
+    if let Some(since) = report.signed_since {
+        outln!(
+            "  signed: all commits from {since} to {} are by --signed-by, and what came before is as commit {since} has it",
+            report.newest.0
+        );
+    }
     outln!(
         "{}: {verdict}: {} of binary logs in {}, timelines: {}{backups}; {} of {}, {} of them read and compared, {opened}",
         style::clean(source),

@@ -38,6 +38,13 @@ pub(super) struct VerifyArgs {
     /// Of an archive: read one of so many objects, 0 for none; without this flag all are read
     #[arg(long, value_name = "N")]
     sample: Option<u32>,
+    /// Of an archive: it must have this commit, else it was put back to an older state. What --newest-to has written, which needs
+    /// --signed-by; or the data_dir of a copy, which remembers it in archive_seen.toml; or number and SHA-256
+    #[arg(long, value_name = "FILE|DATA_DIR|SEQ:SHA256")]
+    not_before: Option<String>,
+    /// Of an archive that is sound: put the newest commit, which is signed, into this file, for --not-before
+    #[arg(long, value_name = "FILE", requires = "signed_by")]
+    newest_to: Option<PathBuf>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -46,9 +53,11 @@ pub(super) struct VerifyArgs {
 /// Runs `binlogd verify`. Exit code 0 when nothing is wrong, 1 when something is, 2 when there is nothing to verify.
 pub(super) fn execute(args: &VerifyArgs) -> ExitCode {
     if let Some(url) = args.data_dir.to_str().filter(|text| is_url(text)) {
-        return archive::execute(url, &args.store, args.sample, args.json);
+        return archive::execute(url, args);
     }
-    if let Some(flag) = args.store.given().or(args.sample.map(|_| "--sample")) {
+    let given = args.store.given().or(args.sample.map(|_| "--sample"));
+    let given = given.or(args.not_before.as_ref().map(|_| "--not-before"));
+    if let Some(flag) = given {
         return usage_error(&format!(
             "{flag} is for an archive, as s3://bucket/prefix, and not for a folder"
         ));

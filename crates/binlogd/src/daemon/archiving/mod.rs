@@ -20,6 +20,7 @@ use crate::daemon::archiving::verify::{Schedule, Verifier};
 use anyhow::Context as _;
 use archive::chain::ChainError;
 use archive::chain::commit::Writer;
+use archive::chain::trust::Signing;
 use archive::past::Past;
 use archive::reader::Reader;
 use archive::segment::Opener;
@@ -65,6 +66,7 @@ pub(super) struct Archive {
     interval: Duration,
     single_writer: bool,
     uploader: Uploader,
+    signing: Signing,
     reading: Reading,
     /// The archive's place in words, without secrets.
     place: String,
@@ -114,7 +116,7 @@ impl Archive {
     /// For the store of the configuration; nothing is asked of it yet.
     ///
     /// # Errors
-    /// When a public key is none, or a private one cannot be read.
+    /// When a public key is none, or a private one cannot be read, or cannot sign.
     pub(super) fn new(config: &ArchiveConfig, monitor: Arc<DaemonMonitor>) -> anyhow::Result<Archive> {
         let store = Arc::new(Lazy::new(config.location.clone(), config.options.clone(), config.bandwidth));
         let uploader = Uploader {
@@ -129,12 +131,17 @@ impl Archive {
             tracing::warn!("{remark}");
         }
         let has_identity = !identities.is_empty();
-        let opener = Arc::new(Opener::new(identities));
+        let signing = config.signing().context("sign_key in [archive]")?;
+        if let Some(key) = &signing.key {
+            tracing::info!("commits of the archive are signed; the public key is {}", key.public());
+        }
+        let opener = Arc::new(Opener::new(identities).trusting(signing.trust.clone()));
         let schedule = Schedule { interval: config.verify_interval, every: config.verify_sample };
         Ok(Archive {
             interval: config.interval,
             single_writer: config.single_writer,
             uploader,
+            signing,
             reading: Reading::new(config, opener.clone(), monitor),
             place: config.location.to_string(),
             opener,
@@ -180,7 +187,8 @@ impl Archive {
             writer,
             sync_first,
         )
-        .with_place(self.place.clone());
+        .with_place(self.place.clone())
+        .with_signing(self.signing.clone());
         copy.monitor.archive.update(|status| {
             self.place.clone_into(&mut status.url);
             status.encrypted = self.uploader.recipients.is_some();

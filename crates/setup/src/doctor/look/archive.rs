@@ -103,6 +103,8 @@ mod tests {
             level: 3,
             recipients: Vec::new(),
             recipients_file: None,
+            sign_key: None,
+            signed_by: Vec::new(),
             identity: Vec::new(),
             cache_size: 1 << 30,
             interval: Duration::from_secs(10),

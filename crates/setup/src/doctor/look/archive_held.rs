@@ -2,10 +2,9 @@
 //! mistyped, or a key that was lost, is seen before it is needed.
 
 use crate::doctor::Finding;
-use archive::chain::Chain;
 use archive::chain::history::{Archived, ArchivedFile, History};
 use archive::chain::sources::sources;
-use archive::keys::Identities;
+use archive::chain::{Chain, ChainError};
 use archive::reader::{ReadError, Reader};
 use archive::segment::{OpenError, Opener};
 use archive::store::Store;
@@ -21,10 +20,16 @@ pub(super) fn look(store: &Arc<dyn Store>, config: &ArchiveConfig, names: &[&str
         Err(error) => return vec![Finding::error(format!("identity in [archive]: {error}"))],
     };
     findings.extend(identities.remarks().iter().map(Finding::warning));
-    let keys = Keys { are_here: !identities.is_empty(), reader: reader(store.clone(), identities) };
+    let signing = match config.signing() {
+        Ok(signing) => signing,
+        Err(error) => return vec![Finding::error(format!("sign_key in [archive]: {error}"))],
+    };
+    let opener = Arc::new(Opener::new(identities).trusting(signing.trust));
+    let keys =
+        Keys { are_here: !config.identity.is_empty(), reader: Reader { store: store.clone(), opener } };
     let mut absent = Vec::new();
     for name in names {
-        let mut chain = match Chain::open(&**store, name) {
+        let mut chain = match keys.reader.chain(name) {
             Ok(chain) => chain,
             Err(error) => {
                 findings.push(Finding::error(format!("{name}: its commits cannot be read: {error}")));
@@ -45,14 +50,23 @@ pub(super) fn look(store: &Arc<dyn Store>, config: &ArchiveConfig, names: &[&str
                 config.location
             )),
         });
+        findings.extend(signed(name, &chain, signing.key.is_some()));
         findings.extend(keys.look(name, chain.history()));
     }
     findings.extend(not_there(&**store, &absent));
     findings
 }
 
-fn reader(store: Arc<dyn Store>, identities: Identities) -> Reader {
-    Reader { store, opener: Arc::new(Opener::new(identities)) }
+/// Whose the commits are; an archive that is signed is not gone on with without a key.
+fn signed(name: &str, chain: &Chain, is_key_here: bool) -> Option<Finding> {
+    match (chain.signed_since(), chain.history().signed) {
+        (Some(since), _) => Some(Finding::ok(format!(
+            "{name}: all commits from {since} to {} are signed by sign_key or by one of signed_by",
+            chain.history().seq
+        ))),
+        (None, true) if !is_key_here => Some(Finding::error(format!("{name}: {}", ChainError::NoKey))),
+        _ => None,
+    }
 }
 
 fn files(history: &History) -> impl DoubleEndedIterator<Item = &Arc<ArchivedFile>> {
