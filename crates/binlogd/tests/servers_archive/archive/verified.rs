@@ -1,6 +1,6 @@
 //! The archive is verified beside the uploads, files are given up only when they were seen in it, and backups keep theirs.
 
-use super::place::{Fetched, PATIENCE, Place, wait_archived};
+use super::place::{Fetched, PATIENCE, Place, folder, wait_archived};
 use super::{MYSQL, write};
 use crate::common::Server;
 use crate::common::compare::{binary_logs, copied_files};
@@ -8,11 +8,19 @@ use crate::common::daemon::Daemon;
 use crate::common::pair::gtid_executed;
 use crate::common::readers::make_account;
 use crate::common::workload;
+use archive::chain::commit::Writer;
+use archive::store::Store;
+use archive::store::remote::Folder as FolderStore;
+use archive::writer::upload::{Permits, Uploader};
+use archive::writer::{Archiver, DurableEnd, Step};
+use binlog::storage::posix::PosixStorage;
+use codec::event::ChecksumAlgorithm;
 use serde_json::Value;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::Arc;
 
 /// All of the archive is read each second.
 const ALWAYS: &str = "verify_interval = '1s'\nverify_sample = 1\n";
@@ -139,6 +147,161 @@ fn damage_in_the_archive_is_found_beside_the_uploads_and_remembered() {
     daemon.wait_until(|source| verified(source) && at(source) >= asked, PATIENCE);
     wait_archived(&daemon, &source);
     place.assert_sound();
+    let key = folder();
+    let private = key.path().join("sign.key");
+    openssl(&format!("genpkey -algorithm ed25519 -out {}", private.display()));
+    daemon.terminate();
+    daemon.write_config(&config(&format!("{ALWAYS}sign_key = '{}'\n", private.display())));
+    daemon.restart(&[]);
+    a_signed_history_cannot_be_forged(&place, &source, &mut daemon, key.path());
+    // Without the key nobody goes on.
+    daemon.terminate();
+    daemon.write_config(&config(ALWAYS));
+    daemon.restart(&[]);
+    source.sql("INSERT INTO d.t0 (k) VALUES (1)");
+    let is_told = |source: &Value| {
+        source["archive"]["error"]["message"]
+            .as_str()
+            .is_some_and(|text| text.contains("here is no key to sign"))
+    };
+    daemon.wait_until(is_told, PATIENCE);
+}
+
+fn openssl(arguments: &str) {
+    let output = Command::new("openssl").args(arguments.split(' ')).output().expect("openssl runs");
+    assert!(output.status.success(), "{arguments}: {output:?}");
+}
+
+/// A row is changed and all hashes made to fit; the store is put back. What came before the key is covered.
+fn a_signed_history_cannot_be_forged(place: &Place, source: &Server, daemon: &mut Daemon, dir: &Path) {
+    const PAID: &str = "pay 100 to alice";
+    const FORGED: &str = "pay 100 to mally";
+    let [public, kept, private] =
+        ["sign.pub", "kept", "sign.key"].map(|name| dir.join(name).display().to_string());
+    openssl(&format!("pkey -in {private} -pubout -out {public}"));
+    let all = std::fs::read_to_string(&public).expect("a public key");
+    let line = all.lines().nth(1).expect("a key").to_owned();
+    daemon.wait_log(&format!("the public key is {line}"), PATIENCE);
+    source.sql(&format!(
+        "CREATE TABLE d.paid (t TEXT); INSERT INTO d.paid VALUES ('{PAID}'); FLUSH BINARY LOGS"
+    ));
+    wait_archived(daemon, source);
+    let said = place.run("verify", &["--signed-by", &public, "--newest-to", &kept]);
+    assert!(said.contains("no damage") && said.contains("signed: all commits from "), "{said}");
+    assert!(said.contains("what came before is as commit"), "{said}");
+
+    // With the stock tool, as the handbook has it.
+    let script = "head -c -96 $f > message && tail -c 96 $f | head -c 88 | base64 -d > signature
+        openssl pkeyutl -verify -rawin -pubin -inkey sign.pub -in message -sigfile signature";
+    let status = Command::new("sh").args(["-c", script]).current_dir(dir).env("f", &kept).status();
+    assert!(status.expect("sh runs").success());
+
+    daemon.terminate();
+    let genuine = dir.join("genuine");
+    std::fs::rename(place.root(), &genuine).expect("the archive is moved");
+    forge(&daemon.timeline_dir(), &place.root(), PAID, FORGED);
+    let said = place.run("verify", &[]);
+    assert!(said.contains("no damage"), "nothing else tells: {said}");
+    for key in [&public, &line] {
+        let said = place.run_failing("verify", &["--signed-by", key]);
+        assert!(
+            said.contains("DAMAGED") && said.contains("it is not signed, and no commit before it"),
+            "{said}"
+        );
+    }
+    let to = dir.join("to").display().to_string();
+    let said = place.run_failing("fetch", &["--to", &to, "--signed-by", &public]);
+    assert!(said.contains("it is not signed, and no commit before it"), "{said}");
+    place.run("fetch", &["--to", &to]);
+    assert_eq!(objects_with(Path::new(&to), FORGED), 1, "who does not ask is deceived");
+
+    // The store as it was, and what comes after it; then it is put back to the former.
+    std::fs::remove_dir_all(place.root()).expect("the forged one");
+    std::fs::rename(&genuine, place.root()).expect("the genuine one");
+    let older = dir.join("older");
+    let copied = Command::new("cp").arg("-a").arg(place.root()).arg(&older).status().expect("cp runs");
+    assert!(copied.success());
+    daemon.restart(&[]);
+    source.sql("INSERT INTO d.paid VALUES ('later'); FLUSH BINARY LOGS");
+    wait_archived(daemon, source);
+    let asked = ["--signed-by", &*public, "--not-before", &kept, "--newest-to", &kept];
+    place.run("verify", &asked);
+    // What the copy remembers is on the disk when it ends.
+    daemon.terminate();
+    let newer = dir.join("newer");
+    std::fs::rename(place.root(), &newer).expect("the archive is moved");
+    std::fs::rename(&older, place.root()).expect("the older one");
+    assert!(place.run("verify", &["--signed-by", &public]).contains("no damage"), "it is sound");
+    let data = daemon.data_dir().display().to_string();
+    for known in [&kept, &data] {
+        let said = place.run_failing("verify", &["--signed-by", &public, "--not-before", known]);
+        assert!(said.contains("it was put back to an older state: commit "), "{said}");
+    }
+    std::fs::remove_dir_all(place.root()).expect("the older one");
+    std::fs::rename(&newer, place.root()).expect("the newer one");
+    daemon.restart(&[]);
+    wait_archived(daemon, source);
+    place.run("verify", &asked);
+}
+
+/// How many files below a folder have this text.
+fn objects_with(folder: &Path, text: &str) -> usize {
+    let has = |path: &PathBuf| {
+        let bytes = std::fs::read(path).expect("a file");
+        bytes.windows(text.len()).any(|part| part == text.as_bytes())
+    };
+    objects(folder, "mysql-bin.", "").iter().filter(|path| has(path)).count()
+}
+
+/// An archive of a copy in which one text is another one: checksums, objects, lists and commits fit, for binlogd itself makes them.
+fn forge(timeline: &Path, to: &Path, from: &str, into: &str) {
+    let dir = folder();
+    let copy = dir.path().join(timeline.file_name().expect("a name"));
+    std::fs::create_dir(&copy).expect("a folder");
+    let mut names = Vec::new();
+    for entry in
+        std::fs::read_dir(timeline).expect("a folder").flatten().filter(|entry| entry.path().is_file())
+    {
+        let mut bytes = std::fs::read(entry.path()).expect("a file");
+        let name = entry.file_name().into_string().expect("text");
+        if name.starts_with("mysql-bin.") {
+            replace(&mut bytes, from.as_bytes(), into.as_bytes());
+            names.push(name.clone());
+        }
+        std::fs::write(copy.join(name), bytes).expect("a file");
+    }
+    names.sort();
+    let live = names.pop().expect("a file");
+    let offset = std::fs::metadata(copy.join(&live)).expect("a file").len();
+    let store: Arc<dyn Store> = Arc::new(FolderStore::open(to).expect("a store"));
+    let permits = Arc::new(Permits::new(2));
+    let uploader = Uploader { store, permits, level: 3, recipients: None, stop: Arc::default() };
+    let writer = Writer::of_this_run("forger".to_owned(), "0".to_owned());
+    let mut archiver = Archiver::new(
+        "default".into(),
+        dir.path().to_owned(),
+        Arc::new(PosixStorage),
+        uploader,
+        writer,
+        false,
+    );
+    let durable = DurableEnd { timeline: copy, file: live, offset };
+    while archiver.step(Some(&durable), true, jiff::Timestamp::now()).expect("it is archived") != Step::Idle {
+    }
+}
+
+/// Replaces a text in the events of a file, and makes their checksums fit.
+fn replace(file: &mut [u8], from: &[u8], into: &[u8]) {
+    let mut at = 4;
+    while at < file.len() {
+        let len = u32::from_le_bytes(file[at + 9..at + 13].try_into().expect("four bytes")) as usize;
+        let event = &mut file[at..at + len];
+        while let Some(found) = event.windows(from.len()).position(|part| part == from) {
+            event[found..found + into.len()].copy_from_slice(into);
+            ChecksumAlgorithm::Crc32.put(event);
+        }
+        at += len;
+    }
 }
 
 /// Of samples one after another each reads others, and a damaged one is read again until it is sound.
