@@ -1,7 +1,6 @@
 //! `binlogd verify URL`: is what an archive has sound, and if not, exactly which object and which bytes.
 
-use super::VerifyArgs;
-use crate::cli::args::store::{Opened, not_opened};
+use crate::cli::args::store::{Opened, StoreArgs, not_opened};
 use crate::cli::exit::{EXIT_OK, EXIT_PROBLEM, print_result, usage_error};
 use crate::cli::{style, units};
 use anyhow::Context as _;
@@ -9,14 +8,30 @@ use archive::chain::statement::{Held, Statement, newest};
 use archive::upkeep::scrub::{Depth, Report, scrub};
 use binlog::storage::posix::PosixStorage;
 use binlog::timeline::index::replace_file;
+use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use std::io::{self, IsTerminal};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// How much is read.
 const BAR: &str = "{msg} {spinner} {binary_bytes} {binary_bytes_per_sec}";
+
+/// What is given of an archive alone.
+#[derive(Debug, Args)]
+pub(super) struct ArchiveArgs {
+    /// Of an archive: read one of so many objects, 0 for none; without this flag all are read
+    #[arg(long, value_name = "N")]
+    sample: Option<u32>,
+    /// Of an archive: it must have this commit, else it was put back to an older state. What --newest-to has written, which needs
+    /// --signed-by; or the data_dir of a copy, which remembers it in archive_seen.toml; or number and SHA-256
+    #[arg(long, value_name = "FILE|DATA_DIR|SEQ:SHA256")]
+    not_before: Option<String>,
+    /// Of an archive that is sound: put the newest commit, which is signed, into this file, for --not-before
+    #[arg(long, value_name = "FILE", requires = "signed_by")]
+    newest_to: Option<PathBuf>,
+}
 
 /// The whole answer in JSON.
 #[derive(Debug, Serialize)]
@@ -71,8 +86,8 @@ struct SourceAnswer {
 }
 
 /// Runs `binlogd verify URL`. Exit code 0 when nothing is wrong, 1 when something is, 2 when there is nothing to verify.
-pub(super) fn execute(url: &str, args: &VerifyArgs) -> ExitCode {
-    let opened = match args.store.open(url) {
+pub(super) fn execute(url: &str, store: &StoreArgs, args: &ArchiveArgs, json: bool) -> ExitCode {
+    let opened = match store.open(url) {
         Ok(opened) => opened,
         Err(error) => return not_opened(&error),
     };
@@ -94,7 +109,7 @@ pub(super) fn execute(url: &str, args: &VerifyArgs) -> ExitCode {
             Ok(statement) => statement,
             Err(error) => return usage_error(&format!("--not-before: {error}")),
         };
-        match one(&opened, source, depth, args, statement.as_ref()) {
+        match one(&opened, source, depth, (args, json), statement.as_ref()) {
             Ok(found) => {
                 answer.sound &= found.damage.is_empty();
                 answer.sources.push(found);
@@ -106,7 +121,7 @@ pub(super) fn execute(url: &str, args: &VerifyArgs) -> ExitCode {
         }
     }
     let code = ExitCode::from(if answer.sound { EXIT_OK } else { EXIT_PROBLEM });
-    if args.json {
+    if json {
         let text = serde_json::to_string_pretty(&answer).expect("an answer is plain data") + "\n";
         let _: ExitCode = print_result(&text);
     }
@@ -117,10 +132,9 @@ fn one(
     opened: &Opened,
     source: &str,
     depth: Depth,
-    args: &VerifyArgs,
+    (args, json): (&ArchiveArgs, bool),
     statement: Option<&Statement>,
 ) -> anyhow::Result<SourceAnswer> {
-    let json = args.json;
     let bar =
         if !json && io::stderr().is_terminal() { ProgressBar::new_spinner() } else { ProgressBar::hidden() };
     bar.set_style(ProgressStyle::with_template(BAR).expect("the template is valid"));
@@ -180,7 +194,13 @@ fn one(
     })
 }
 
-impl VerifyArgs {
+impl ArchiveArgs {
+    /// What was given; `None` when nothing was.
+    pub(super) fn given(&self) -> Option<&'static str> {
+        let not_before = self.not_before.as_ref().map(|_| "--not-before");
+        self.sample.map(|_| "--sample").or(not_before).or(self.newest_to.as_ref().map(|_| "--newest-to"))
+    }
+
     fn statement(&self, opened: &Opened, source: &str) -> Result<Option<Statement>, String> {
         let read = |argument: &String| {
             Statement::read(argument, source, &opened.place, opened.reader.opener.trust())

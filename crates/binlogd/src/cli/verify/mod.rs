@@ -2,6 +2,7 @@
 
 pub(in crate::cli) mod archive;
 
+use self::archive::ArchiveArgs;
 use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
 use super::{style, units};
 use crate::cli::args::store::{StoreArgs, is_url};
@@ -35,16 +36,8 @@ pub(super) struct VerifyArgs {
     data_dir: PathBuf,
     #[command(flatten)]
     store: StoreArgs,
-    /// Of an archive: read one of so many objects, 0 for none; without this flag all are read
-    #[arg(long, value_name = "N")]
-    sample: Option<u32>,
-    /// Of an archive: it must have this commit, else it was put back to an older state. What --newest-to has written, which needs
-    /// --signed-by; or the data_dir of a copy, which remembers it in archive_seen.toml; or number and SHA-256
-    #[arg(long, value_name = "FILE|DATA_DIR|SEQ:SHA256")]
-    not_before: Option<String>,
-    /// Of an archive that is sound: put the newest commit, which is signed, into this file, for --not-before
-    #[arg(long, value_name = "FILE", requires = "signed_by")]
-    newest_to: Option<PathBuf>,
+    #[command(flatten)]
+    archive: ArchiveArgs,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -53,10 +46,9 @@ pub(super) struct VerifyArgs {
 /// Runs `binlogd verify`. Exit code 0 when nothing is wrong, 1 when something is, 2 when there is nothing to verify.
 pub(super) fn execute(args: &VerifyArgs) -> ExitCode {
     if let Some(url) = args.data_dir.to_str().filter(|text| is_url(text)) {
-        return archive::execute(url, args);
+        return archive::execute(url, &args.store, &args.archive, args.json);
     }
-    let given = args.store.given().or(args.sample.map(|_| "--sample"));
-    let given = given.or(args.not_before.as_ref().map(|_| "--not-before"));
+    let given = args.store.given().or(args.archive.given());
     if let Some(flag) = given {
         return usage_error(&format!(
             "{flag} is for an archive, as s3://bucket/prefix, and not for a folder"
