@@ -3,7 +3,6 @@
 use crate::cli::args::store::{Opened, StoreArgs, not_opened};
 use crate::cli::exit::{EXIT_OK, EXIT_PROBLEM, print_result};
 use crate::cli::{style, units};
-use archive::chain::Chain;
 use archive::chain::backup::BackupRecord;
 use archive::upkeep::catalogue::{End, Listed, Log, Span, list, span};
 use clap::Args;
@@ -100,7 +99,7 @@ pub(in crate::cli) fn execute(args: &BackupsArgs) -> ExitCode {
 
 fn one(opened: &Opened, source: &str, json: bool) -> anyhow::Result<SourceAnswer> {
     let store = &*opened.reader.store;
-    let mut chain = Chain::open(store, source)?;
+    let mut chain = opened.reader.chain(source)?;
     chain.check_whole(store)?;
     let all = list(chain.history());
     let span = span(&all);

@@ -14,7 +14,9 @@ use archive::chain::Chain;
 use archive::chain::backup::Tool;
 use archive::chain::history::{ArchivedBackup, History};
 use archive::chain::sources::sources;
+use archive::chain::trust::Signing;
 use archive::keys::Recipients;
+use archive::keys::signing::SigningKey;
 use archive::store::Store;
 use archive::store::lazy::Lazy;
 use archive::store::probe::refuses_to_overwrite;
@@ -101,6 +103,9 @@ pub(super) struct BackupArgs {
     /// File of such keys, one a line
     #[arg(long, value_name = "FILE", conflicts_with = "config")]
     recipients_file: Option<PathBuf>,
+    /// File of the private key with which the record of the backup is signed, where the commits of the archive are
+    #[arg(long, value_name = "FILE", conflicts_with = "config")]
+    sign_key: Option<PathBuf>,
     /// Store it in clear though the log in that archive is encrypted
     #[arg(long)]
     unencrypted: bool,
@@ -148,6 +153,7 @@ struct Target {
     recipients: Option<Arc<Recipients>>,
     bandwidth: Option<u64>,
     level: i32,
+    signing: Signing,
 }
 
 /// Runs `binlogd backup`.
@@ -187,6 +193,7 @@ impl BackupArgs {
             let loaded = Config::load(path)?;
             let archive = loaded.config.archive.context("the configuration has no [archive]")?;
             let recipients = archive.readers()?;
+            let signing = archive.signing().context("sign_key in [archive]")?;
             let bandwidth = self.bandwidth.or(archive.bandwidth);
             let level = i32::try_from(archive.level).unwrap_or(LEVEL);
             return Ok(Target {
@@ -195,6 +202,7 @@ impl BackupArgs {
                 recipients,
                 bandwidth,
                 level,
+                signing,
             });
         }
         let (location, options) = self.reach.checked(self.url.as_deref().unwrap_or_default())?;
@@ -206,7 +214,10 @@ impl BackupArgs {
             recipients.add_file(file)?;
         }
         let recipients = (!recipients.is_empty()).then(|| Arc::new(recipients));
-        Ok(Target { location, options, recipients, bandwidth: self.bandwidth, level: LEVEL })
+        let key = self.sign_key.as_deref().map(SigningKey::read).transpose().context("--sign-key")?;
+        // Whoever gives a key on the command line has not said whose commits are believed.
+        let signing = Signing { key: key.map(Arc::new), ..Signing::default() };
+        Ok(Target { location, options, recipients, bandwidth: self.bandwidth, level: LEVEL, signing })
     }
 
     /// The source in the archive.
@@ -231,7 +242,8 @@ fn backed_up(args: &BackupArgs, order: &Order, target: &Target) -> anyhow::Resul
     let store: Arc<dyn Store> =
         Arc::new(Lazy::new(target.location.clone(), target.options.clone(), target.bandwidth));
     let source = args.chosen(&*store, &target.location)?;
-    let mut chain = Chain::open(&*store, &source)?;
+    let chain = Chain::open_trusting(&*store, &source, &target.signing.trust)?;
+    let mut chain = chain.signing(target.signing.key.clone());
     chain.check_whole(&*store)?;
     anyhow::ensure!(
         target.recipients.is_some() || args.unencrypted || !is_encrypted(chain.history()),
