@@ -284,9 +284,18 @@ mod tests {
     fn every_key_has_a_flag_or_a_place_in_the_url_but_those_of_accounts() {
         for key in all_keys().filter(|key| ![Section::ServeUser, Section::AdminUser].contains(&key.section)) {
             // Other files are for who has one; keys for several sources, and a list that a file can hold, for who has a file.
-            let has_none =
-                ["hosts", "user", "password", "password_env", "include", "recipients", "identity", "archive"]
-                    .contains(&key.name);
+            let has_none = [
+                "hosts",
+                "user",
+                "password",
+                "password_env",
+                "include",
+                "recipients",
+                "identity",
+                "signed_by",
+                "archive",
+            ]
+            .contains(&key.name);
             assert_eq!(key.flag.is_none(), has_none, "{}", key.name);
             if let (Some(flag), Section::Source) = (key.flag, key.section) {
                 assert_eq!(flag, key.name.replace('_', "-"));
