@@ -13,7 +13,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::rc::Rc;
 
-/// See [the module](self).
+/// The files of a source, in the order of its history.
 pub struct Line<'a> {
     source: &'a SearchedSource,
     parts: Vec<Part<'a>>,

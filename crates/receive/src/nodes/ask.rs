@@ -32,7 +32,7 @@ pub fn ask_all<'a>(
     ask_enough(upstream, nodes, request, |_| false)
 }
 
-/// The same. Once `is_enough` of what has come, the others have [`GRACE`] more; what they answer later is not heard.
+/// The same. Once `is_enough` of what has come, the others have a moment more; what they answer later is not heard.
 pub fn ask_enough<'a>(
     upstream: &Upstream,
     nodes: &'a [HostPort],
