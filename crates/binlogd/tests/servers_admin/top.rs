@@ -98,7 +98,9 @@ impl Terminal {
         let mark = format!("settings-{}:", self.asked.fetch_add(1, Ordering::Relaxed));
         self.run(&format!("echo \"{mark}$(stty -g)\""));
         let answer = |shown: &str| {
-            let line = shown.lines().find_map(|line| line.strip_prefix(&mark).map(str::to_owned));
+            // Behind a prompt, where it was typed before the shell was there again.
+            let behind = |line: &str| line.trim_start_matches("$ ").strip_prefix(&mark).map(str::to_owned);
+            let line = shown.lines().find_map(behind);
             line.filter(|line| !line.is_empty())
         };
         answer(&self.wait("stty answers", |shown| answer(shown).is_some())).unwrap()

@@ -434,13 +434,23 @@ fn a_promoter_and_a_source_die(name: &str) {
     drop(lock);
     let told = ledger.of_a_dead_server();
 
-    let two = std::thread::scope(|scope| {
-        let one = scope.spawn(|| scene.promote(1, &scene.new, &["--yes"]));
-        let other = scope.spawn(|| scene.promote(2, &scene.new, &["--yes"]));
-        [one, other].map(|run| run.join().expect("it ends"))
-    });
-    for output in &two {
-        println!("{}\n{}{}", output.status, text(&output.stdout), text(&output.stderr));
+    let at_once = || {
+        let two = std::thread::scope(|scope| {
+            let one = scope.spawn(|| scene.promote(1, &scene.new, &["--yes"]));
+            let other = scope.spawn(|| scene.promote(2, &scene.new, &["--yes"]));
+            [one, other].map(|run| run.join().expect("it ends"))
+        });
+        for output in &two {
+            println!("{}\n{}{}", output.status, text(&output.stdout), text(&output.stderr));
+        }
+        two
+    };
+    let mut two = at_once();
+    let since = Instant::now();
+    // On a busy machine the statement in which the first was killed takes longer than its successors wait.
+    while two.iter().all(|output| text(&output.stderr).contains("another promotion works on it")) {
+        assert!(since.elapsed() < PATIENCE, "the killed promoter holds its lock");
+        two = at_once();
     }
     assert!(two.iter().any(|output| output.status.success()), "one wins");
     assert_eq!(scene.new.sql(&format!("SHOW {word} STATUS")), "", "it is no replica any more");

@@ -56,6 +56,14 @@ fn objects(folder: &Path, part: &str, ending: &str) -> Vec<PathBuf> {
     found
 }
 
+/// The first object of a finished file. Small ones that were joined since stand beside it, and nobody reads them any more.
+fn first_listed(folder: &Path, file: &str) -> PathBuf {
+    let list = objects(folder, file, ".sha256").remove(0);
+    let text = std::fs::read_to_string(&list).expect("a list");
+    let line = text.lines().find(|line| !line.starts_with('#')).expect("an object");
+    list.with_file_name(line.split_whitespace().last().expect("a name"))
+}
+
 fn flip(path: &Path) -> Vec<u8> {
     let bytes = std::fs::read(path).expect("an object");
     let mut harmed = bytes.clone();
@@ -309,7 +317,7 @@ fn replace(file: &mut [u8], from: &[u8], into: &[u8]) {
 fn a_damaged_sample_is_not_forgotten_for_the_next_one() {
     let place = Place::folder();
     let (_source, daemon) = archived(&place, "verify_interval = '1s'\nverify_sample = 4\n");
-    let harmed = objects(&place.root(), "mysql-bin.000001/", ".zst").remove(0);
+    let harmed = first_listed(&place.root(), "mysql-bin.000001/");
     let bytes = flip(&harmed);
     let status = daemon.wait_until(|source| findings(source) == 1, PATIENCE);
     let verify = |status: &Value| status["archive"]["verify"].clone();
