@@ -191,9 +191,11 @@ impl Node {
         if state.attached.as_ref() == Some(&attached) {
             return Ok(());
         }
-        state.attached = Some(attached);
-        // Another source may have a file of the same name.
-        self.is_durable(&Position::new("", 0));
+        let before = state.attached.replace(attached);
+        if before.is_none_or(|before| before.timeline != timeline || before.source != source) {
+            // Another source may have a file of the same name.
+            self.is_durable(&Position::new("", 0));
+        }
         if is_kept_of && lacks.is_none() {
             tracing::error!(
                 "quorum: the logs of {source} began anew without what was acknowledged in epoch {}: nothing is acknowledged to it. Promote \

@@ -126,6 +126,8 @@ fn what_was_durable_of_another_source_is_no_end_of_this_one() {
         scene.end + 100,
         "the same session, which has acknowledged more than is published"
     );
+    scene.node.attached(&scene.timeline(), SOURCE, Some(false)).unwrap();
+    assert_eq!(scene.place().offset, scene.end + 100, "the same source, which has got back what it lacked");
     scene.node.attached(&scene.timeline(), "another", None).unwrap();
     assert_eq!(scene.node.end().unwrap().1.offset, scene.end);
 }

@@ -160,8 +160,8 @@ impl Founder {
     }
 
     /// Before anybody is fenced: whether this node has a place, as one of the members; else one is free. Enough of the others must answer
-    /// now. A promise that is asked of a node which
-    /// hangs is given when it wakes up, for a join that came to nothing meanwhile, and it would be fenced until another promotion.
+    /// now. A promise that is asked of a node which hangs is given when it wakes up, for a join that came to nothing meanwhile, and it would
+    /// be fenced until another promotion.
     fn is_member(&self, own: Uuid) -> Result<bool, String> {
         let mut looked = Promotion::new(self.ballot(0), Kind::Joining(own), self.node.nodes());
         let mut newest: Option<Accepted> = None;
