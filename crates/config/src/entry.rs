@@ -13,6 +13,7 @@ use super::value::duration::{self, DurationError};
 use super::value::space::{self, DiskWarn, SpaceError};
 use super::value::{HostPort, Point, Privileges, Start, below, is_name, parse_host_port, parse_start};
 use archive::store::remote::Location;
+use archive::upkeep::keep::Keep;
 use wire::TlsMode;
 
 /// A key of one table as it was given.
@@ -346,6 +347,7 @@ macro_rules! from_text {
 
 from_text!(Start, Kind::START, parse_start);
 from_text!(Point, Kind::POINT, str::parse::<Point>);
+from_text!(Keep, Kind::KEEP, str::parse::<Keep>);
 from_text!(Location, Kind::ARCHIVE_URL, str::parse::<Location>);
 
 impl FromItem for TlsMode {

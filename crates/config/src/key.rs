@@ -31,13 +31,15 @@ pub enum Section {
     Retention,
     /// `[archive]`.
     Archive,
+    /// `[backup]`.
+    Backup,
     /// Each `[[source]]`.
     Source,
 }
 
 impl Section {
     /// All of them, in the order of the example.
-    pub const ALL: [Section; 9] = [
+    pub const ALL: [Section; 10] = [
         Self::Root,
         Self::Admin,
         Self::AdminUser,
@@ -46,6 +48,7 @@ impl Section {
         Self::ServeUser,
         Self::Retention,
         Self::Archive,
+        Self::Backup,
         Self::Source,
     ];
 
@@ -60,6 +63,7 @@ impl Section {
             Self::ServeUser => "[[serve.user]]",
             Self::Retention => "[retention]",
             Self::Archive => "[archive]",
+            Self::Backup => "[backup]",
             Self::Source => "[[source]]",
         }
     }
@@ -139,6 +143,8 @@ impl Kind {
     pub const TEXTS: Kind = form("TEXTS", "a list of texts that are not empty");
     /// The URL of an archive.
     pub const ARCHIVE_URL: Kind = form("URL", archive::store::remote::FORMS);
+    /// Which backups stay.
+    pub const KEEP: Kind = form("RULE", "how many days, weeks, months and years, such as \"7d 4w 12m\"");
     /// `ip:port` of the admin address, or `off`.
     pub const LISTEN: Kind =
         form("ADDRESS", "an IP address and port, such as 127.0.0.1:9306 or [::1]:9306, or off");

@@ -25,6 +25,7 @@ pub fn changed_global_keys(old: &Config, new: &Config) -> Vec<String> {
         .chain(inner.map(|key| format!("{}.{}", key.section.name(), key.name)))
         // Several of its keys mostly change together.
         .chain((old.archive != new.archive).then(|| "[archive]".to_owned()))
+        .chain((old.backup != new.backup).then(|| "[backup]".to_owned()))
         .collect()
 }
 
@@ -107,9 +108,10 @@ mod tests {
         new.admin.listen = None;
         new.log = LogConfig { level: LogLevel::Debug, format: LogFormat::Json };
         new.archive = parse(&format!("{SOURCE}[archive]\nurl = \"s3://b\"\n")).unwrap().config.archive;
+        new.backup.keep = "7d".parse().ok();
         assert_eq!(
             changed_global_keys(&defaults(), &new),
-            ["data_dir", "disk_warn", "admin.listen", "log.level", "log.format", "[archive]"]
+            ["data_dir", "disk_warn", "admin.listen", "log.level", "log.format", "[archive]", "[backup]"]
         );
     }
 }

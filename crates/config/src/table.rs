@@ -106,6 +106,7 @@ macro_rules! table {
             }
 
             /// `None` where a key, or what is made from several, is wrong.
+            #[allow(clippy::too_many_arguments, reason = "as many as there are such fields")]
             pub(crate) fn whole(self, $($other: Option<$Other>),*) -> Option<$Config> {
                 Some($Config { $($own: self.$own.value?,)* $($other: $other?,)* })
             }

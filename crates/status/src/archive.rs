@@ -1,5 +1,6 @@
 //! How the archive of a source stands: up to where the object store has its history.
 
+use super::backups::{ArchivePrune, BackupsStatus};
 use super::lock::lock;
 use super::past::LastError;
 use crate::ladder::place;
@@ -98,6 +99,10 @@ pub struct ArchiveStatus {
     pub kept_findings: u64,
     /// What the verification on a schedule found; null where `verify_interval` is 0s.
     pub verify: Option<ArchiveVerify>,
+    /// The backups there, and from when to when they lead; null before the archive was read.
+    pub backups: Option<BackupsStatus>,
+    /// How the rule of `[backup]` is followed; null without one.
+    pub prune: Option<ArchivePrune>,
 }
 
 /// The verification of the archive on a schedule: its last run, over restarts.

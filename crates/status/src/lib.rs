@@ -15,6 +15,7 @@
 //! | `gtids.rs` | `GtidRungs`: GTID sets, which may be large, at two of the positions |
 //! | `semi_sync/` | `SemiSyncLook` and what else is said of semi-sync; `book.rs`: whether the source waits, and what it told clients without us; `AckReplicas` |
 //! | `archive.rs` | `ArchiveStatus`: up to where the object store has the history |
+//! | `backups.rs` | `BackupsStatus`: the backups beside it, and from when to when they lead |
 //! | `quorum/` | `QuorumStatus`: how a quorum stands; `QuorumAnswer`, `DurableAnswer`: what tools ask of a quorum |
 //! | `daemon.rs` | `DaemonMonitor`: the process and its sources |
 //! | `events.rs` | `Events`: the last events in words |
@@ -36,6 +37,7 @@
 #![allow(clippy::disallowed_methods, reason = "what is shown is in real time")]
 
 mod archive;
+mod backups;
 mod daemon;
 mod disk;
 mod events;
@@ -59,6 +61,7 @@ pub mod units;
 pub mod view;
 
 pub use archive::{ArchiveFinding, ArchiveState, ArchiveStatus, ArchiveVerify};
+pub use backups::{ArchivePrune, BackupStatus, BackupsStatus};
 pub use daemon::{DaemonMonitor, absolute};
 pub use disk::{Crossing, DiskSpace};
 pub use events::{Event, Level};

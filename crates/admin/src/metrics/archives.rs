@@ -1,10 +1,10 @@
 //! The archives of the sources, as metrics.
 
-use super::families::{counters, gauges, of};
+use super::families::{SourceLabel, counters, gauges, of};
 use jiff::Timestamp;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Unit;
-use status::{ArchiveStatus, SourceMonitor};
+use status::{ArchiveStatus, BackupsStatus, SourceMonitor};
 use std::fmt::Result;
 use std::sync::Arc;
 
@@ -39,7 +39,6 @@ pub(crate) fn encode(
         put_back,
     )?;
     let verified = || shown.iter().filter_map(|(source, archive)| Some((*source, archive.verify.as_ref()?)));
-    let seconds = |at: Timestamp| u64::try_from(at.as_second()).unwrap_or(0);
     gauges(
         encoder,
         "binlogd_archive_verify_last_run_timestamp",
@@ -61,6 +60,7 @@ pub(crate) fn encode(
         "Problems of objects of the archive: those that its last verification found, and those of files that were to be deleted here",
         shown.iter().map(|(source, archive)| (*source, archive.findings())),
     )?;
+    backups(encoder, &shown)?;
     let mut count = |name, unit: Option<&Unit>, help, value: fn(&ArchiveStatus) -> u64| {
         let rows = shown.iter().map(|(source, archive)| (*source, value(archive)));
         counters(encoder, name, unit, help, rows)
@@ -75,4 +75,41 @@ pub(crate) fn encode(
     let help = "Bytes of objects that were fetched for readers of files that are not here any more";
     count("binlogd_archive_read", bytes, help, |archive| archive.read_bytes)?;
     count("binlogd_archive_commits", None, "Commits of the archive", |archive| archive.commits)
+}
+
+/// What the backups in the archive lead to.
+fn backups(encoder: &mut DescriptorEncoder, shown: &[(SourceLabel<'_>, ArchiveStatus)]) -> Result {
+    let all = || shown.iter().filter_map(|(source, archive)| Some((*source, archive.backups.as_ref()?)));
+    let mut count = |name, help, value: fn(&BackupsStatus) -> u64| {
+        gauges(encoder, name, None, help, all().map(|(source, backups)| (source, value(backups))))
+    };
+    count("binlogd_backups", "Backups in the archive", |backups| backups.count)?;
+    count(
+        "binlogd_backups_with_log",
+        "Backups in the archive whose log is there: the others restore their own moment alone",
+        |backups| backups.with_log,
+    )?;
+    let mut time = |name, help, value: fn(&BackupsStatus) -> Option<Timestamp>| {
+        let rows = all().filter_map(|(source, backups)| Some((source, seconds(value(backups)?))));
+        gauges(encoder, name, Some(&Unit::Seconds), help, rows)
+    };
+    time(
+        "binlogd_backup_newest_timestamp",
+        "When the newest backup was finished that has its log, absent without one",
+        |backups| backups.newest,
+    )?;
+    time(
+        "binlogd_recoverable_from_timestamp",
+        "The oldest moment from which on the archive alone restores each one, absent where it restores none",
+        |backups| backups.recoverable_from,
+    )?;
+    time(
+        "binlogd_recoverable_to_timestamp",
+        "The newest moment that the archive alone restores, by the source's clock, absent where it restores none",
+        |backups| backups.recoverable_to,
+    )
+}
+
+fn seconds(at: Timestamp) -> u64 {
+    u64::try_from(at.as_second()).unwrap_or(0)
 }

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 use status::units;
 use status::view::{ReaderRow, Readers, SlotRow};
-use status::{Event, ServeStatus};
+use status::{ArchiveStatus, BackupStatus, Event, ServeStatus};
 
 /// More readers are in the JSON.
 const READERS_MAX: usize = 100;
@@ -56,6 +56,58 @@ pub(super) fn readers(
                 }
             }
             @if shown.slots_left_out > 0 { p class="dim" { "and " (shown.slots_left_out) " slots more, in /status" } }
+        }
+    }
+}
+
+/// The backups in the archive, the newest first.
+pub(super) fn backups(archive: Option<&ArchiveStatus>, now: Timestamp) -> Markup {
+    let Some(archive) = archive else { return html! { p class="dim" { "The source is not archived." } } };
+    let Some(backups) = &archive.backups else {
+        return html! { p class="dim" { "The archive was not read yet." } };
+    };
+    html! {
+        @if backups.list.is_empty() { p class="dim" { "The archive has no backup: binlogd backup makes one." } }
+        @else {
+            div class="scroll" tabindex="0" role="group" aria-label="Backups" {
+                table {
+                    thead { tr {
+                        th scope="col" { "Finished" } th scope="col" { "By" } th scope="col" { "Of" }
+                        th scope="col" class="number" { "Size" } th scope="col" class="number" { "Stored" }
+                        th scope="col" { "Holds" } th scope="col" { "Its log is whole until" }
+                    } }
+                    tbody { @for backup in backups.list.iter() { (backup_row(backup, now)) } }
+                }
+            }
+            @let more = backups.count.saturating_sub(backups.list.len() as u64);
+            @if more > 0 { p class="dim" { "and " (more) " older ones, in binlogd backups" } }
+        }
+        @if let Some(prune) = &archive.prune {
+            p class="dim" {
+                "Kept: " (prune.keep)
+                @if let Some(at) = prune.at { ", followed at " (moment(at, now)) }
+                @if let Some(error) = &prune.error { ", not followed since " (moment(error.at, now)) ": " (error.message) }
+            }
+        }
+    }
+}
+
+fn backup_row(backup: &BackupStatus, now: Timestamp) -> Markup {
+    html! {
+        tr {
+            th scope="row" title=(backup.id) { (moment(backup.finished, now)) }
+            td { (backup.tool) }
+            td { (short(&backup.server_version)) }
+            td class="number" { (units::bytes(backup.bytes)) }
+            td class="number" { (units::bytes(backup.stored_bytes)) }
+            td title=(backup.point) { (short(&backup.point)) }
+            td {
+                @match (&backup.log_until, backup.log_until_time) {
+                    (Some(until), Some(at)) => { (moment(at, now)) " " span class="dim" { (until) } },
+                    (Some(until), None) => (until),
+                    (None, _) => span class="warning text" { "LACKING: " (backup.log_lacking.as_deref().unwrap_or_default()) },
+                }
+            }
         }
     }
 }

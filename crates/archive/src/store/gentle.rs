@@ -16,9 +16,10 @@ use std::time::{Duration, Instant};
 /// How long a rest goes on at most after somebody has asked for the end.
 const SLICE: Duration = Duration::from_millis(50);
 
-/// See [the module](self). It writes nothing.
+/// See [the module](self). It writes nothing, unless [`Gentle::writing`] made it.
 #[derive(Debug)]
 pub struct Gentle {
+    may_write: bool,
     store: Arc<dyn Store>,
     /// Most bytes a second, over any longer time.
     bandwidth: Option<u64>,
@@ -28,7 +29,12 @@ pub struct Gentle {
 impl Gentle {
     /// A store that fails as unavailable once `stop` is true.
     pub fn new(store: Arc<dyn Store>, bandwidth: Option<u64>, stop: Arc<AtomicBool>) -> Gentle {
-        Gentle { store, bandwidth, stop }
+        Gentle { may_write: false, store, bandwidth, stop }
+    }
+
+    /// The same, for who prunes: it writes and deletes.
+    pub fn writing(store: Arc<dyn Store>, stop: Arc<AtomicBool>) -> Gentle {
+        Gentle { may_write: true, store, bandwidth: None, stop }
     }
 
     fn is_stopped(&self) -> bool {
@@ -65,14 +71,17 @@ impl Gentle {
         }
     }
 
-    fn refused<T>(&self, name: &str) -> Result<T, StoreError> {
+    fn write<T>(&self, name: &str, request: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
+        if self.may_write {
+            return self.then_rest(request, |_| 0);
+        }
         Err(StoreError::new(Fault::Refused, format!("{name}: nothing is written by who verifies")))
     }
 }
 
 impl Store for Gentle {
-    fn create(&self, name: &str, _bytes: Bytes) -> Result<Created, StoreError> {
-        self.refused(name)
+    fn create(&self, name: &str, bytes: Bytes) -> Result<Created, StoreError> {
+        self.write(name, || self.store.create(name, bytes))
     }
 
     fn get(&self, name: &str) -> Result<Bytes, StoreError> {
@@ -96,7 +105,7 @@ impl Store for Gentle {
     }
 
     fn delete(&self, name: &str) -> Result<(), StoreError> {
-        self.refused(name)
+        self.write(name, || self.store.delete(name))
     }
 }
 

@@ -40,7 +40,7 @@ and is one rule for both: the log before the oldest backup that stays goes too. 
 What goes is shown first, and prune asks; --yes does not ask. --undo takes back what earlier runs have marked for deletion, for as long as nothing \
 of it was deleted: for the grace, and after it until the next run.
 
-binlogd may run and archive meanwhile. The credentials need the right to delete, which binlogd run does not need. A bucket with versions \
+binlogd may run and archive meanwhile. The credentials need the right to delete, which binlogd run needs with keep in [backup] only. A bucket with versions \
 hides what is deleted and keeps its bytes, under Object Lock too. Other stores refuse to delete what a lock or a policy holds: run it again \
 when that has expired.
 

@@ -7,10 +7,10 @@ use super::status::target::{Target, TargetArgs, get};
 use super::style::paint;
 use super::{status, top};
 use ::status::{
-    ArchiveFinding, ArchiveState, ArchiveStatus, ArchiveVerify, Counted, DaemonMonitor, Demanded, DiskHang,
-    DiskSpace, Ladder, LastError, Level, Missing, NodeStanding, NodeStatus, PeerStatus, QuorumStatus,
-    ReaderStatus, RecordedGap, SemiSyncLook, SemiSyncStatus, ServeStatus, Serving, SlotStatus, SourceFacts,
-    SourceMonitor, SourceState, Stuck, TimelineStatus, Verified,
+    ArchiveFinding, ArchivePrune, ArchiveState, ArchiveStatus, ArchiveVerify, Counted, DaemonMonitor,
+    Demanded, DiskHang, DiskSpace, Ladder, LastError, Level, Missing, NodeStanding, NodeStatus, PeerStatus,
+    QuorumStatus, ReaderStatus, RecordedGap, SemiSyncLook, SemiSyncStatus, ServeStatus, Serving, SlotStatus,
+    SourceFacts, SourceMonitor, SourceState, Stuck, TimelineStatus, Verified,
 };
 use admin::AdminServer;
 use codec::Position;
@@ -483,6 +483,17 @@ const STATES: &[State] = &[
         |it| {
             it.archive(|archive| {
                 archive.verify = Some(ArchiveVerify { error: Some(failed(0)), ..ArchiveVerify::default() });
+            })
+        },
+        None,
+    ),
+    (
+        "backups are not pruned",
+        Notice,
+        true,
+        |it| {
+            it.archive(|archive| {
+                archive.prune = Some(ArchivePrune { error: Some(failed(0)), ..ArchivePrune::default() });
             })
         },
         None,

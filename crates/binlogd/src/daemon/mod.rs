@@ -99,7 +99,8 @@ pub(crate) fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
     let monitor = Arc::new(DaemonMonitor::new(&config.data_dir));
     let service_manager = ServiceManager::start(monitor.clone()).context("cannot start a thread")?;
     let retention = Retention::start(config.retention).context("cannot start a thread")?;
-    let archive = config.archive.as_ref().map(|archive| Archive::new(archive, monitor.clone()));
+    let archive = config.archive.as_ref();
+    let archive = archive.map(|archive| Archive::new(archive, config.backup.keep.clone(), monitor.clone()));
     let archive = archive.transpose().context("the archive ([archive])")?;
     let indexing = config.search_index.then(SearchIndexing::start).transpose();
     let indexing = indexing.context("cannot start a thread")?;

@@ -9,10 +9,11 @@ use jiff::Timestamp;
 use quorum::{Held, Promise, Reply};
 use setup::promote::{AbsentNode, LostTail, PromoteAnswer, RepointedHost};
 use status::{
-    ArchiveFinding, ArchiveState, ArchiveVerify, Counted, DaemonMonitor, Demanded, DiskSpace, DurableAnswer,
-    Event, Ladder, LastError, Level, Missing, NodeStanding, NodeStatus, PeerStatus, PreviousTimeline,
-    QuorumAnswer, QuorumStatus, ReaderStatus, Recent, RecordedGap, Regained, SemiSyncLook, SemiSyncStatus,
-    ServeCounters, ServeStatus, Serving, SlotStatus, SourceMonitor, SourceState, TimelineStatus, Verified,
+    ArchiveFinding, ArchivePrune, ArchiveState, ArchiveVerify, BackupStatus, BackupsStatus, Counted,
+    DaemonMonitor, Demanded, DiskSpace, DurableAnswer, Event, Ladder, LastError, Level, Missing,
+    NodeStanding, NodeStatus, PeerStatus, PreviousTimeline, QuorumAnswer, QuorumStatus, ReaderStatus, Recent,
+    RecordedGap, Regained, SemiSyncLook, SemiSyncStatus, ServeCounters, ServeStatus, Serving, SlotStatus,
+    SourceMonitor, SourceState, TimelineStatus, Verified,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -196,6 +197,12 @@ fn source() -> SourceMonitor {
             }],
             error: Some(error("the store answered 503 SlowDown")),
         });
+        archive.backups = Some(backups());
+        archive.prune = Some(ArchivePrune {
+            keep: "7d 4w 12m".to_owned(),
+            at: Some(at(0)),
+            error: Some(error("the store answered 503 SlowDown")),
+        });
     });
     let reason = "the source waits for our acknowledgements".to_owned();
     source.semi_sync_begins(SemiSyncStatus { active: true, reason }, true, false);
@@ -240,6 +247,29 @@ fn source() -> SourceMonitor {
         facts.hosts_in_doubt = Some("clients can write to db1:3306, the source, and to db2:3306".to_owned());
     });
     source
+}
+
+fn backups() -> BackupsStatus {
+    let backup = BackupStatus {
+        id: "20260225T033000Z-0badcafe".to_owned(),
+        tool: "mysqldump".to_owned(),
+        server_version: "MySQL 9.7.0".to_owned(),
+        finished: at(0),
+        bytes: 5 * GIB,
+        stored_bytes: GIB,
+        point: gtids("1-9000").to_line(),
+        log_until: Some("mysql-bin.000042:5120".to_owned()),
+        log_until_time: Some(at(3_600)),
+        log_lacking: Some("the log behind it is not in the archive any more".to_owned()),
+    };
+    BackupsStatus {
+        count: 8,
+        with_log: 7,
+        newest: Some(at(0)),
+        recoverable_from: Some(at(0)),
+        recoverable_to: Some(at(3_600)),
+        list: Arc::new([backup]),
+    }
 }
 
 fn timeline() -> TimelineStatus {

@@ -3,6 +3,7 @@
 
 mod admin;
 mod archive;
+mod backup;
 mod log;
 pub mod password;
 mod retention;
@@ -14,6 +15,7 @@ mod users;
 
 pub use admin::{AdminConfig, AdminKeys, AdminUser, AdminUserKeys};
 pub use archive::{ArchiveConfig, ArchiveKeys};
+pub use backup::{BackupConfig, BackupKeys};
 pub use log::{LogConfig, LogFormat, LogKeys, LogLevel};
 pub use retention::{RetentionConfig, RetentionKeys};
 pub(crate) use root::build;
@@ -36,6 +38,7 @@ pub fn declared(section: Section) -> Declared {
         Section::ServeUser => ServeUserKeys::DECLARED,
         Section::Retention => RetentionKeys::DECLARED,
         Section::Archive => ArchiveKeys::DECLARED,
+        Section::Backup => BackupKeys::DECLARED,
         Section::Source => SourceKeys::DECLARED,
     }
 }

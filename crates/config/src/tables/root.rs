@@ -9,6 +9,7 @@ use super::super::table::table;
 use super::super::value::DiskWarn;
 use super::admin::{self, AdminConfig};
 use super::archive::{self, ArchiveConfig};
+use super::backup::{self, BackupConfig};
 use super::log::{LogConfig, LogKeys};
 use super::password::Environment;
 use super::retention::{RetentionConfig, RetentionKeys};
@@ -47,6 +48,8 @@ table! {
     field retention: RetentionConfig;
     /// Where history is kept for good; `None` when nowhere.
     field archive: Option<ArchiveConfig>;
+    /// How long backups stay there.
+    field backup: BackupConfig;
     /// The servers to copy. Never empty; names are unique.
     field sources: Vec<SourceConfig>;
 }
@@ -73,9 +76,10 @@ pub(crate) fn build(
     let serve = serve::build(serving, document, environment, &sources, findings);
     let retention = RetentionKeys::read(&document.one(Section::Retention), findings).whole();
     let archive = archive::build(document, &sources, findings);
+    let backup = backup::build(document, archive.as_ref(), &sources, findings);
     let sources: Vec<Option<SourceConfig>> = sources
         .into_iter()
         .map(|keys| source::build(keys, environment, (serves, listen), findings))
         .collect();
-    root.whole(admin, log, serve, retention, archive, sources.into_iter().collect())
+    root.whole(admin, log, serve, retention, archive, backup, sources.into_iter().collect())
 }

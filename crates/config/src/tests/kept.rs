@@ -104,3 +104,23 @@ fn retention_has_no_rule_unless_one_is_given() {
         assert!(error.contains(wrong), "{line}: {error}");
     }
 }
+
+#[test]
+fn one_rule_keeps_backups_and_their_log_where_there_is_an_archive() {
+    let kept = |lines: &str| {
+        let loaded = parse(&format!("{SOURCE}{lines}")).map(|loaded| loaded.config.backup.keep);
+        loaded.map(|keep| keep.map(|keep| keep.to_string())).map_err(|error| error.to_string())
+    };
+    assert_eq!(kept("[archive]\nurl = \"s3://b\"\n[backup]\n"), Ok(None));
+    let rule = "[backup]\nkeep = \"7d 4w\"\n";
+    assert_eq!(kept(&format!("[archive]\nurl = \"s3://b\"\n{rule}")), Ok(Some("7d 4w".to_owned())));
+    for (lines, words) in [
+        (rule.to_owned(), "keep in [backup] means nothing without url in [archive]"),
+        (format!("archive = false\n[archive]\nurl = \"s3://b\"\n{rule}"), "has archive = false"),
+        (format!("[archive]\nurl = \"s3://b\"\nsingle_writer = true\n{rule}"), "exclude each other"),
+        ("[archive]\nurl = \"s3://b\"\n[backup]\nkeep = \"7\"\n".to_owned(), "is no rule for backups"),
+    ] {
+        let error = kept(&lines).unwrap_err();
+        assert!(error.contains(words), "{lines}: {error}");
+    }
+}

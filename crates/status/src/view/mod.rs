@@ -34,7 +34,11 @@ impl SourceRows {
     pub fn of(source: &SourceStatus, now: Timestamp) -> SourceRows {
         SourceRows {
             connection: rows::connection(source, now),
-            kept: rows::archived(source).into_iter().chain(rows::points(source)).collect(),
+            kept: rows::archived(source)
+                .into_iter()
+                .chain(rows::recoverable(source))
+                .chain(rows::points(source))
+                .collect(),
             histories: rows::histories(source),
             peers: rows::peers(source),
             verified: rows::verified(source),

@@ -212,6 +212,30 @@ fn archive_verified(mut row: Row, verify: &ArchiveVerify) -> Row {
     }
 }
 
+/// From when to when the archive alone leads, by its backups.
+pub(super) fn recoverable(source: &SourceStatus) -> Option<Row> {
+    let backups = source.archive.as_ref()?.backups.as_ref()?;
+    let row = Row::new("recoverable", Level::Ok);
+    Some(match (backups.recoverable_from, backups.recoverable_to, backups.newest) {
+        (Some(from), Some(to), Some(newest)) => {
+            let row = row.text("from ").at(from).text(" to ").at(to);
+            let with_log = counted(backups.with_log, "backup");
+            let row = row.line(format!("by {with_log} in the archive, the newest of ")).at_ago(newest);
+            match backups.count.saturating_sub(backups.with_log) {
+                0 => row,
+                without => row.text(format!("; {without} more without log do not count")),
+            }
+        }
+        _ if backups.count == 0 => {
+            row.text("nothing by the archive alone: it has no backup. binlogd backup makes one")
+        }
+        _ => row.text(format!(
+            "the moments of {} alone: none of them has its log",
+            counted(backups.count, "backup")
+        )),
+    })
+}
+
 fn damage_in_words(findings: u64) -> String {
     match findings {
         0 => "no damage".to_owned(),

@@ -6,6 +6,7 @@ use crate::upkeep::scrub::follows;
 use binlog::timeline::{Reason, Timeline};
 use codec::gtid::GtidState;
 use codec::{BinlogName, Position};
+use jiff::Timestamp;
 use std::sync::Arc;
 
 /// A backup, and the log behind it.
@@ -46,6 +47,13 @@ pub struct End {
     pub gtids: String,
     /// Of the last event, by the source's clock, in seconds since 1970; 0 when no event has a time.
     pub time: u32,
+}
+
+impl End {
+    /// When the last event was, by the source's clock; `None` when no event has a time.
+    pub fn at(&self) -> Option<Timestamp> {
+        (self.time != 0).then(|| Timestamp::from_second(i64::from(self.time)).ok()).flatten()
+    }
 }
 
 /// What can be brought back: any moment from a backup on to the end of the log behind it.
@@ -91,6 +99,12 @@ pub fn span(listed: &[Listed]) -> Option<Span<'_>> {
     let until = listed.iter().rev().find_map(Listed::until)?;
     let from = listed.iter().find(|listed| listed.until() == Some(until))?;
     Some(Span { from, until })
+}
+
+/// Until when a span of these goes. Behind its last event a log says nothing of time, and a backup that was made later does.
+pub fn ends(listed: &[Listed], span: Span<'_>) -> Option<Timestamp> {
+    let there = listed.iter().filter(|listed| listed.until() == Some(span.until));
+    there.map(|listed| listed.backup.record.finished).chain(span.until.at()).max()
 }
 
 /// The newest backup that is not behind a point, and whose log reaches it.

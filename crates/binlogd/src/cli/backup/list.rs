@@ -4,7 +4,7 @@ use crate::cli::args::store::{Opened, StoreArgs, not_opened};
 use crate::cli::exit::{EXIT_OK, EXIT_PROBLEM, print_result};
 use crate::cli::{style, units};
 use archive::chain::backup::BackupRecord;
-use archive::upkeep::catalogue::{End, Listed, Log, Span, list, span};
+use archive::upkeep::catalogue::{End, Listed, Log, ends, list, span};
 use clap::Args;
 use jiff::Timestamp;
 use serde::Serialize;
@@ -164,17 +164,7 @@ pub(super) fn log_in_words(listed: &Listed) -> String {
 
 fn at_end(until: &End) -> String {
     let place = format!("{}:{}", style::clean(&until.file), until.position);
-    time(until).map_or_else(|| place.clone(), |at| format!("{} ({place})", short(at)))
-}
-
-/// Until when a span goes. Behind its last event a log says nothing of time, and a backup that was made later does.
-fn ends(all: &[Listed], span: Span<'_>) -> Option<Timestamp> {
-    let there = all.iter().filter(|listed| listed.until() == Some(span.until));
-    there.map(|listed| listed.backup.record.finished).chain(time(span.until)).max()
-}
-
-fn time(until: &End) -> Option<Timestamp> {
-    (until.time != 0).then(|| Timestamp::from_second(i64::from(until.time)).ok()).flatten()
+    until.at().map_or_else(|| place.clone(), |at| format!("{} ({place})", short(at)))
 }
 
 fn short(at: Timestamp) -> String {
@@ -192,7 +182,7 @@ fn answered(listed: &Listed) -> BackupAnswer {
         keys: file.keys().into_iter().map(ToOwned::to_owned).collect(),
         log_is_whole: until.is_some(),
         log_until: until.map(|until| format!("{}:{}", until.file, until.position)),
-        log_until_time: until.and_then(time),
+        log_until_time: until.and_then(End::at),
         log_lacking: match &listed.log {
             Log::Whole { .. } => None,
             Log::Lacking(why) => Some(why.clone()),

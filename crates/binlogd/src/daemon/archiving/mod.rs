@@ -3,6 +3,7 @@
 //! The thread looks once a second how far the copy is, which costs the receiving thread nothing. What it reads it reads as any
 //! reader does, and a store that hangs, refuses or is gone holds only this thread.
 
+mod backups;
 pub(in crate::daemon) mod beginning;
 pub(in crate::daemon) mod kept;
 pub(in crate::daemon) mod look;
@@ -11,6 +12,7 @@ pub(in crate::daemon) mod search;
 pub(in crate::daemon) mod verify;
 
 use super::keeper::{Chore, Keeper, Retry};
+use crate::daemon::archiving::backups::{Backups, Between, Pruner};
 use crate::daemon::archiving::beginning::Beginning;
 use crate::daemon::archiving::kept::Kept;
 use crate::daemon::archiving::look::Looker;
@@ -28,6 +30,7 @@ use archive::store::Store;
 use archive::store::gentle::Gentle;
 use archive::store::lazy::Lazy;
 use archive::store::probe::refuses_to_overwrite;
+use archive::upkeep::keep::Keep;
 use archive::writer::upload::{Permits, Uploader};
 use archive::writer::{ArchiveError, Archiver, DurableEnd, Step};
 use binlog::storage::Storage;
@@ -83,6 +86,8 @@ pub(super) struct Archive {
     bandwidth: Option<u64>,
     /// Held by the source that is verified.
     turn: Arc<Mutex<()>>,
+    /// Which backups stay; `None` for all.
+    keep: Option<Keep>,
 }
 
 /// The threads of one source. They are asked to end when this is dropped.
@@ -117,7 +122,11 @@ impl Archive {
     ///
     /// # Errors
     /// When a public key is none, or a private one cannot be read, or cannot sign.
-    pub(super) fn new(config: &ArchiveConfig, monitor: Arc<DaemonMonitor>) -> anyhow::Result<Archive> {
+    pub(super) fn new(
+        config: &ArchiveConfig,
+        keep: Option<Keep>,
+        monitor: Arc<DaemonMonitor>,
+    ) -> anyhow::Result<Archive> {
         let store = Arc::new(Lazy::new(config.location.clone(), config.options.clone(), config.bandwidth));
         let uploader = Uploader {
             store,
@@ -151,6 +160,7 @@ impl Archive {
             schedule: Some(schedule).filter(|schedule| !schedule.interval.is_zero()),
             bandwidth: config.bandwidth,
             turn: Arc::default(),
+            keep,
         })
     }
 
@@ -176,15 +186,15 @@ impl Archive {
         let keeper =
             IndexKeeper::new(copy.name.clone(), copy.storage.clone(), uploader.clone(), whole.clone());
         threads.extend(started(Keeper::start(format!("search-{}", copy.name), LOOK_INTERVAL, keeper)));
-        let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-        let writer = Writer::of_this_run(host, env!("CARGO_PKG_VERSION").to_owned());
+        let between = Arc::new(Between::default());
+        threads.extend(self.pruner(&copy, &between, &uploads_end));
         let sync_first = copy.fsync_mode == FsyncMode::WriteThenAcknowledge;
         let archiver = Archiver::new(
             copy.name.clone(),
             copy.folder.clone(),
             copy.storage.clone(),
             uploader,
-            writer,
+            writer(),
             sync_first,
         )
         .with_place(self.place.clone())
@@ -207,6 +217,8 @@ impl Archive {
             kept: kept.clone(),
             whole,
             readable,
+            backups: Backups::new(self.keep.clone(), between.clone()),
+            between,
             told: None,
             tails_from: None,
             goal: None,
@@ -221,6 +233,21 @@ impl Archive {
             None => ends(&monitor, "nothing is archived: the thread could not be started"),
         }
         Archiving { uploads_end, threads, kept, past }
+    }
+
+    /// Deletes what the rule of `[backup]` lets go, where there is one.
+    fn pruner(&self, copy: &Copy, between: &Arc<Between>, ends: &Arc<AtomicBool>) -> Option<Keeper> {
+        let store = Arc::new(Gentle::writing(self.uploader.store.clone(), ends.clone()));
+        let pruner = Pruner {
+            source: copy.name.clone(),
+            reader: Reader { store, opener: self.opener.clone() },
+            key: self.signing.key.clone(),
+            writer: writer(),
+            keep: self.keep.clone()?,
+            monitor: copy.monitor.clone(),
+            between: between.clone(),
+        };
+        started(pruner.start())
     }
 
     /// The threads beside the one that uploads: they only read the store, and stand back.
@@ -261,6 +288,12 @@ impl Archive {
         }
         threads.into_iter().flatten().collect()
     }
+}
+
+/// Who commits.
+fn writer() -> Writer {
+    let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    Writer::of_this_run(host, env!("CARGO_PKG_VERSION").to_owned())
 }
 
 /// `None` when the system has no thread left: nothing that was not looked at goes, what is not verified is overdue, and searches
@@ -305,6 +338,8 @@ struct Work {
     /// Of which files the search indexes may be archived.
     whole: Arc<WholeFiles>,
     readable: Readable,
+    backups: Backups,
+    between: Arc<Between>,
     /// What failed last, so that nothing is said twice.
     told: Option<String>,
     /// When the newest bytes are to be archived, however few; `None`: now.
@@ -394,7 +429,7 @@ impl Work {
             tracing::info!(source = self.copy.name, "the history is archived in {}", self.place);
         }
         let pause = if self.kept.asks() { ASK_INTERVAL } else { REFRESH_INTERVAL };
-        if self.asked.is_none_or(|asked| asked.elapsed() >= pause) {
+        if self.between.takes_news() || self.asked.is_none_or(|asked| asked.elapsed() >= pause) {
             self.ask()?;
         }
         self.archiver.make_snapshots(self.snapshots_wanted.swap(0, Ordering::Relaxed));
@@ -431,6 +466,9 @@ impl Work {
 
     fn show_readers(&mut self) {
         self.readable.keep_up(&self.archiver, &self.copy.name);
+        if let Some(chain) = self.archiver.chain() {
+            self.backups.keep_up(chain.history(), &self.copy.monitor);
+        }
         let read = self.readable.past().counters();
         self.copy.monitor.archive.update(|status| {
             status.read_objects = read.objects;
@@ -551,6 +589,7 @@ impl Work {
         });
         if is_put_back {
             self.goal = None;
+            self.backups.forget(&self.copy.monitor);
         }
     }
 }

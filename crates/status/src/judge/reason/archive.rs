@@ -29,6 +29,8 @@ pub(crate) enum OfArchive<'a> {
     Unverified(&'a LastError),
     /// A verification was due then.
     VerifyLate(Timestamp),
+    /// What the rule of `[backup]` wants gone stays there.
+    NotPruned(&'a LastError),
     /// Files that are wanted gone stay here.
     FilesStay(&'a LastError),
 }
@@ -54,6 +56,7 @@ impl<'a> OfArchive<'a> {
             let is_late = |due: &Timestamp| now.as_second() - due.as_second() > VERIFY_LATE_SECONDS_MAX;
             found.extend(verify.due.filter(is_late).map(OfArchive::VerifyLate));
         }
+        found.extend(archive.prune.iter().filter_map(|prune| prune.error.as_ref()).map(OfArchive::NotPruned));
         found.extend(archive.kept.as_ref().filter(|_| archive.kept_findings == 0).map(OfArchive::FilesStay));
         found
     }
@@ -104,6 +107,12 @@ impl<'a> OfArchive<'a> {
                     "The archive was to be verified at {}, and no run has come to its end.",
                     human_time(*due)
                 ),
+                "",
+            ),
+            OfArchive::NotPruned(error) => made(
+                "archive_not_pruned",
+                Notice,
+                format!("Old backups stay in the archive against keep in [backup]: {}", error.message),
                 "",
             ),
             OfArchive::FilesStay(kept) => {
