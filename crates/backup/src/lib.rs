@@ -4,4 +4,5 @@
 #![warn(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used)]
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used))]
 
+pub mod new_server;
 pub mod take;

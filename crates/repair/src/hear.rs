@@ -15,6 +15,13 @@ pub enum Event<'a> {
         /// Of so many.
         of: u64,
     },
+    /// A backup is put back.
+    Loaded {
+        /// Bytes so far.
+        bytes: u64,
+        /// Of so many.
+        of: u64,
+    },
     /// A file of the copy is read for what the target lacks.
     Reading(&'a Path),
     /// What the target has is compared with this file of the copy.

@@ -295,6 +295,7 @@ command_mariadb_backup() {
     home=$(home_of "mariadb-backup-${name#mariadb-}")
     program=$(first_existing "$home"/root/usr/bin/{mariadb-backup,mariabackup})
     write_wrapper "$home/mariadb-backup" "${LOADER[@]}" "$program"
+    write_wrapper "$home/mbstream" "${LOADER[@]}" "$home/root/usr/bin/mbstream"
     printf '%s\n' "$home/mariadb-backup"
 }
 

@@ -329,6 +329,21 @@ write_wrappers() {
     write_wrapper "$DIR/mysqldump" "${DUMP[@]}" "${client[@]}"
 }
 
+# command_programs NAME --dir DIR: the server and the client as packages would have installed them, under the names of programs.
+command_programs() {
+    [[ $# -eq 3 && $2 == --dir ]] || die "usage: scripts/servers programs NAME --dir DIR"
+    local name=$1 dir=$3
+    fetch "$name"
+    load_server "$name" "$(home_of "$name")"
+    mkdir -p "$dir"
+    # Whoever calls a server says --no-defaults first, as these paths do.
+    write_wrapper "$dir/mysqld" "${MYSQLD[@]}" "${MYSQLD_PATHS[@]}"
+    sed -i 's/^exec/[[ ${1:-} != --no-defaults ]] || shift\n&/' "$dir/mysqld"
+    write_wrapper "$dir/mysql" "${CLIENT[@]}"
+    # An option file comes first.
+    [[ -z $CLIENT_PLUGINS ]] || sed -i "s|\"\$@\"|& --plugin-dir=$CLIENT_PLUGINS|" "$dir/mysql"
+}
+
 write_wrapper() {
     local path=$1
     shift

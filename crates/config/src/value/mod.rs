@@ -32,7 +32,10 @@ pub struct HostPort {
 impl fmt::Display for HostPort {
     /// `host:port`, with brackets around an IPv6 address.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.contains(':') {
+        if self.host.starts_with('/') {
+            // A socket of this machine.
+            f.write_str(&self.host)
+        } else if self.host.contains(':') {
             write!(f, "[{}]:{}", self.host, self.port)
         } else {
             write!(f, "{}:{}", self.host, self.port)

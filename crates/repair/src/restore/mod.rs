@@ -25,6 +25,7 @@
 //! | `known.rs` | [`Known`]: how it is known what the target has |
 //! | `release.rs` | what a person should know of a log of another release |
 //! | `backup/` | `BackupAt`: where the backup was made, said by hand |
+//! | `ahead.rs` | the same for a backup that no server has yet |
 //! | `begin.rs` | `Begin`: what the target has of the history |
 //! | `course/` | [`Course`]: what is between the target and the point, or why there is none; the same by positions |
 //! | `course/skip.rs`, `course/legs.rs` | [`Skip`]: a transaction that is not to be applied; `Leg`: a part of a course between these |
@@ -33,6 +34,7 @@
 //! | `carry_out/stream.rs` | `Stream`: the port, and how far it sends |
 //! | `carry_out/tell.rs`, `carry_out/settings.rs` | what the target is told, and what is changed on it for the time being |
 
+mod ahead;
 mod backup;
 mod begin;
 mod carry_out;
@@ -45,6 +47,7 @@ mod target;
 #[cfg(test)]
 mod tests;
 
+pub use ahead::ahead;
 pub use carry_out::ended::{Ended, Progress};
 pub use course::Course;
 pub use course::no_course::NoCourse;

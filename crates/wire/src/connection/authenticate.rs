@@ -15,6 +15,7 @@ use mysql_common::proto::MySerialize;
 use super::options::ConnectOptions;
 use crate::channel::Channel;
 use crate::error::WireError;
+use crate::connection::dial::is_local;
 use crate::tls::rsa_key;
 
 const DURING: &str = "authenticating";
@@ -158,6 +159,8 @@ struct Method {
     procedure: AuthProc,
     password: String,
     tls: bool,
+    /// A socket of this machine, which nobody listens in on.
+    is_local: bool,
     /// The method's first challenge.
     challenge: Vec<u8>,
     /// Challenges answered so far.
@@ -183,6 +186,7 @@ impl Method {
             procedure,
             password: options.password.expose().to_owned(),
             tls,
+            is_local: is_local(&options.host),
             challenge: Vec::new(),
             answered: 0,
             finished: false,
@@ -205,8 +209,12 @@ impl Method {
         } else if self.takes_rsa_key() && challenge.len() > 1 {
             rsa_key::check(challenge, self.password.len() + 1).map_err(fault)?;
         }
-        let context =
-            Circumstances { password: self.password.as_bytes(), challenge: &self.challenge, tls: self.tls };
+        let context = Circumstances {
+            password: self.password.as_bytes(),
+            challenge: &self.challenge,
+            tls: self.tls,
+            is_local: self.is_local,
+        };
         let response = self.procedure.run(&context, challenge).map_err(|error| fault(&error.to_string()))?;
         self.answered += 1;
         Ok(match response {
@@ -228,6 +236,7 @@ struct Circumstances<'a> {
     password: &'a [u8],
     challenge: &'a [u8],
     tls: bool,
+    is_local: bool,
 }
 
 impl Context for &Circumstances<'_> {
@@ -236,7 +245,7 @@ impl Context for &Circumstances<'_> {
     }
 
     fn is_ipc_transport(&self) -> bool {
-        false
+        self.is_local
     }
 
     fn is_tls_transport(&self) -> bool {

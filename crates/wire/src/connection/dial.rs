@@ -2,6 +2,8 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::sync::mpsc;
 
 use crate::error::WireError;
@@ -12,6 +14,9 @@ use crate::transport::Deadline;
 ///
 /// Every address gets its share of the time that is left, so that a dead one does not use it all up.
 pub(crate) fn dial(host: &str, port: u16, deadline: Deadline) -> Result<TcpStream, WireError> {
+    if is_local(host) {
+        return dial_local(host).map_err(|reason| WireError::Connect { address: host.to_owned(), reason });
+    }
     let addresses = resolve(host, port, deadline)?;
     let mut failure = None;
     for (index, address) in addresses.iter().enumerate() {
@@ -33,6 +38,19 @@ pub(crate) fn dial(host: &str, port: u16, deadline: Deadline) -> Result<TcpStrea
         }
         _ => Err(WireError::Timeout { during: "connecting", after: deadline.whole }),
     }
+}
+
+/// Whether a host is the path of a server's socket on this machine.
+pub(crate) fn is_local(host: &str) -> bool {
+    host.starts_with('/')
+}
+
+/// Connects to a socket of this machine. The standard library's type for a socket of TCP holds it: nothing is asked of it afterwards
+/// that another stream of the kernel does not have.
+fn dial_local(path: &str) -> io::Result<TcpStream> {
+    let socket = UnixStream::connect(path)?;
+    socket.set_nonblocking(true)?;
+    Ok(TcpStream::from(OwnedFd::from(socket)))
 }
 
 /// Non-blocking, TCP_NODELAY, SO_KEEPALIVE.

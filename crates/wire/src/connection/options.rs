@@ -8,7 +8,7 @@ use crate::tls::TlsOptions;
 /// How to reach a server and who to be there.
 #[derive(Debug, Clone)]
 pub struct ConnectOptions {
-    /// A name, an IPv4 or an IPv6 address.
+    /// A name, an IPv4 or an IPv6 address; or the path of a socket of this machine, over which there is no TLS to be asked for.
     pub host: String,
     /// TCP port.
     pub port: u16,

@@ -4,9 +4,41 @@ use super::super::args::compare::Compare;
 use super::super::args::server::ServerFlags;
 use super::super::args::store::StoreArgs;
 use clap::Args;
+use config::DiskWarn;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use wire::Secret;
+
+/// What a new server is made of.
+#[derive(Debug, Args)]
+pub(super) struct NewArgs {
+    /// With --new: this backup, by its name in `binlogd backups`; without it the newest that leads to the point
+    #[arg(long, value_name = "NAME", requires = "new")]
+    pub(super) backup: Option<String>,
+    /// With --new: the server's program; without it mysqld or mariadbd where packages put it
+    #[arg(long, value_name = "FILE", requires = "new")]
+    pub(super) server: Option<PathBuf>,
+    /// With --new: the client's program; without it mysql or mariadb on the path
+    #[arg(long, value_name = "FILE", requires = "new")]
+    pub(super) client: Option<PathBuf>,
+    /// With --new: mariadb-backup, with mbstream beside it, for a backup of that tool; without it those on the path
+    #[arg(long, value_name = "FILE", requires = "new")]
+    pub(super) mariadb_backup: Option<PathBuf>,
+    /// With --new: the server's buffer pool, as 4GiB; without it a quarter of the memory that is free
+    #[arg(long, value_name = "SIZE", requires = "new", value_parser = bytes)]
+    pub(super) buffer_pool: Option<u64>,
+    /// With --new: added to the server's options, as --lower-case-table-names=1
+    #[arg(last = true, value_name = "OPTIONS", requires = "new")]
+    pub(super) options: Vec<String>,
+}
+
+/// Reads `4GiB`.
+fn bytes(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(DiskWarn::Bytes(bytes)) => Ok(bytes),
+        _ => Err("write an amount of at least 1MiB, as 4GiB".to_owned()),
+    }
+}
 
 /// The arguments of `binlogd restore`.
 #[derive(Debug, Args)]
@@ -23,14 +55,24 @@ which is meant where nothing is said, leaves the transaction out, 'after' takes 
   binlogd restore --into mysql://root@db2 --from /var/lib/binlogd --until '2026-03-01 15:09' --plan
   binlogd restore --into mysql://root@db2 --from s3://bucket/binlogs --identity archive.key --work /var/tmp/restore --until end
 
+With --new nothing is needed but the archive, its key, and the package of the server: the newest backup that leads to the point is put into a new \
+server of its own, without a port, in a folder of its own; the log brings it to the point, and the server is ended.
+
+  binlogd restore --new /srv/restored --from s3://bucket/binlogs --identity archive.key --until 'before DROP TABLE shop.orders'
+
 Exit codes: 0 the server has what was asked for (with --plan: a real run would try), 1 a problem, 2 the command line is wrong.")]
 pub(crate) struct RestoreArgs {
+    /// An empty folder, or one that is not there yet, in which a new server is made from a backup of the archive
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["into", "backup_at", "timeline", "skip", "accept", "allow_clients", "listen", "advertise", "statements"])]
+    pub(super) new: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) programs: NewArgs,
     /// The server to restore: mysql://user@host:port
     ///
     /// The user needs on MySQL REPLICATION_SLAVE_ADMIN, SYSTEM_VARIABLES_ADMIN, REPLICATION CLIENT, RELOAD and PROCESS (with --skip
     /// REPLICATION_APPLIER too), on MariaDB REPLICATION SLAVE ADMIN, REPLICATION MASTER ADMIN, SLAVE MONITOR, RELOAD and PROCESS; and
     /// REPLICATION SLAVE, so that what is there already is compared. Where one is missing nothing is changed.
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", required_unless_present = "new", default_value = "", hide_default_value = true)]
     pub(super) into: Secret,
     /// Folder of the copies: the data_dir of the configuration, on which binlogd may run meanwhile; or an archive, as
     /// s3://bucket/prefix

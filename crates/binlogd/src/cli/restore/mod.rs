@@ -1,6 +1,7 @@
 //! `binlogd restore --into mysql://… --from DATA_DIR --until POINT`: brings a server from its backup to a point in the history.
 
 mod args;
+mod new_server;
 
 use super::args::time_range;
 use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
@@ -13,7 +14,7 @@ use codec::gtid::GtidState;
 use config::HostPort;
 use jiff::tz::TimeZone;
 use repair::history::Until;
-use repair::restore::{By, Found, Known, Request, Restoring};
+use repair::restore::{By, Course, Found, Known, Request, Restoring};
 use source::identify::SourceIdentity;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -25,10 +26,10 @@ const PREPARED_SHOWN_MAX: usize = 10;
 
 /// Runs `binlogd restore`.
 pub(super) fn execute(args: &RestoreArgs) -> ExitCode {
-    let zone = TimeZone::system();
-    let chosen = Until::parse(&args.until, &|text| time_range::of_point(text, &zone))
-        .map_err(|why| format!("--until: {why}"));
-    let chosen = chosen.and_then(|until| {
+    if let Some(folder) = &args.new {
+        return new_server::execute(args, folder);
+    }
+    let chosen = until(args).and_then(|until| {
         let options = args.server.options("--into", "the server to restore", &args.into)?;
         let from =
             OpenedHistory::open(&args.from, &args.store, args.work.as_deref(), args.timeline.as_deref())?;
@@ -47,6 +48,12 @@ pub(super) fn execute(args: &RestoreArgs) -> ExitCode {
             ExitCode::from(EXIT_PROBLEM)
         }
     }
+}
+
+/// The point that is asked for.
+fn until(args: &RestoreArgs) -> Result<Until, String> {
+    let zone = TimeZone::system();
+    Until::parse(&args.until, &|text| time_range::of_point(text, &zone)).map_err(|why| format!("--until: {why}"))
 }
 
 fn restore(
@@ -129,6 +136,24 @@ fn show(host: &str, until: &Until, found: &Found) {
             outln!("target: {host}, {version}, without GTIDs; it has everything up to {at}")
         }
     }
+    show_course(until, course);
+    if let Some(warning) = &found.other_release {
+        outln!("warning: {}", style::clean(warning));
+    }
+    if !skip.is_empty() {
+        let list: Vec<String> = skip.iter().map(ToString::to_string).collect();
+        outln!("not applied, and counted as if they were: {}", list.join(", "));
+    }
+    for one in &found.set_aside {
+        outln!("for the time of the restore {} = {}; {one}", one.name, one.harmless());
+    }
+    if let Some(short) = &found.short {
+        outln!("warning: {}", style::clean(&short.to_string()));
+    }
+}
+
+/// What is applied, and where it stops.
+fn show_course(until: &Until, course: &Course) {
     outln!("point: {until}");
     match &course.last {
         Some(last) => outln!("  last that is applied:    {}", style::clean(&last.to_string())),
@@ -140,13 +165,6 @@ fn show(host: &str, until: &Until, found: &Found) {
     }
     let (count, bytes) = (units::counted(course.transactions, "transaction"), units::bytes(course.bytes));
     outln!("to apply: {count}, {bytes}; the copy holds all of them");
-    if let Some(warning) = &found.other_release {
-        outln!("warning: {}", style::clean(warning));
-    }
-    if !skip.is_empty() {
-        let list: Vec<String> = skip.iter().map(ToString::to_string).collect();
-        outln!("not applied, and counted as if they were: {}", list.join(", "));
-    }
     if !course.prepared.is_empty() {
         let shown: Vec<&str> = course.prepared.iter().take(PREPARED_SHOWN_MAX).map(String::as_str).collect();
         outln!(
@@ -155,12 +173,6 @@ fn show(host: &str, until: &Until, found: &Found) {
             course.prepared.len(),
             style::clean(&shown.join(", "))
         );
-    }
-    for one in &found.set_aside {
-        outln!("for the time of the restore {} = {}; {one}", one.name, one.harmless());
-    }
-    if let Some(short) = &found.short {
-        outln!("warning: {}", style::clean(&short.to_string()));
     }
 }
 

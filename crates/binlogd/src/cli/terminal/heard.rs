@@ -6,6 +6,7 @@ use repair::Event;
 use std::io::{self, IsTerminal};
 
 const WALK_BAR: &str = "walking the log {wide_bar} {bytes} of {total_bytes}, {eta} left";
+const LOAD_BAR: &str = "putting the backup back {wide_bar} {bytes} of {total_bytes}, {eta} left";
 const BAR: &str = "{wide_bar} {human_pos} of {human_len} transactions, {per_sec}, {eta} left";
 
 /// One bar at a time. It goes when this is dropped.
@@ -31,6 +32,7 @@ impl Heard {
                 text.lines().for_each(|line| errln!("note: {}", style::clean(line)));
             }
             Event::Walked { bytes, of } => self.counts(WALK_BAR, bytes, of),
+            Event::Loaded { bytes, of } => self.counts(LOAD_BAR, bytes, of),
             Event::Applied { done, of } => self.counts(BAR, done, of),
             Event::Reading(path) => self.spins("reading", format!("reading {}", path.display())),
             Event::Comparing(path) => self.spins("comparing", format!("comparing {}", path.display())),

@@ -290,11 +290,19 @@ impl Target {
     }
 }
 
+/// Whether the server is reached by a socket of this machine.
+pub(super) fn is_by_socket(options: &ConnectOptions) -> bool {
+    options.host.starts_with('/')
+}
+
 /// Our address as the server at `options` sees it. Nothing is sent for that.
 ///
 /// # Errors
 /// When no way leads there.
 pub(super) fn own_address(options: &ConnectOptions) -> std::io::Result<IpAddr> {
+    if is_by_socket(options) {
+        return Ok(Ipv4Addr::LOCALHOST.into());
+    }
     let mut last = std::io::ErrorKind::NotFound.into();
     for address in (options.host.as_str(), options.port).to_socket_addrs()? {
         let any: IpAddr =

@@ -1,6 +1,6 @@
 //! Whether what is to be applied fits the disk of the target, where that is a disk of this machine.
 
-use crate::restore::target::Target;
+use crate::restore::target::{Target, is_by_socket};
 use status::{DiskSpace, units};
 use std::fmt;
 use std::net::{IpAddr, ToSocketAddrs};
@@ -43,9 +43,11 @@ pub(in crate::restore) fn short_of_space(
     own: IpAddr,
     bytes: u64,
 ) -> Option<Short> {
-    let mut addresses = (options.host.as_str(), options.port).to_socket_addrs().ok()?;
-    if !addresses.any(|address| address.ip() == own) {
-        return None;
+    if !is_by_socket(options) {
+        let mut addresses = (options.host.as_str(), options.port).to_socket_addrs().ok()?;
+        if !addresses.any(|address| address.ip() == own) {
+            return None;
+        }
     }
     let datadir = target.datadir().ok()??;
     let free = DiskSpace::of(Path::new(&datadir)).ok()?.free;

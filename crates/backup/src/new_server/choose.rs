@@ -1,0 +1,99 @@
+//! Which backup leads to a point: by the catalogue where that knows, and in the end by a walk of the log itself.
+
+use super::NoServer;
+use archive::chain::backup::BackupPoint;
+use archive::chain::history::ArchivedBackup;
+use archive::upkeep::catalogue::{Listed, Log, Reach};
+use archive::upkeep::catalogue;
+use codec::ServerKind;
+use codec::gtid::GtidState;
+use config::PointPlace;
+use repair::history::{Copied, Until};
+use repair::restore::{Course, NoCourse, NoRestore, ahead};
+use std::sync::Arc;
+
+/// A backup, and the log between it and the point.
+#[derive(Debug)]
+pub struct Chosen {
+    /// The backup.
+    pub backup: Arc<ArchivedBackup>,
+    /// What is applied to it.
+    pub course: Course,
+}
+
+/// The newest of these backups that leads to the point; with `id` that one.
+///
+/// # Errors
+/// In words, why none does.
+pub fn choose(
+    listed: &[Listed],
+    id: Option<&str>,
+    copied: &Copied,
+    until: &Until,
+    hear: &mut super::Hear<'_>,
+) -> Result<Chosen, NoServer> {
+    let refused = |text: String| Err(NoServer::Refused(text));
+    if let Some(id) = id {
+        let Some(listed) = listed.iter().find(|listed| listed.backup.record.id == id) else {
+            return refused(format!("the archive has no backup {id}: binlogd backups lists what there is"));
+        };
+        let course = leads(listed, copied, until, hear)?;
+        return Ok(Chosen { backup: listed.backup.clone(), course });
+    }
+    // Cheap where the catalogue knows the order; a statement is found by a walk alone.
+    let mut candidates: Vec<&Listed> = listed.iter().rev().collect();
+    if let Some(reach) = reach(until) {
+        let newest = catalogue::choose(listed, &reach).map_err(NoServer::Refused)?;
+        let at = candidates.iter().position(|one| std::ptr::eq(*one, newest)).unwrap_or(0);
+        candidates.drain(..at);
+    }
+    let mut why_not = Vec::new();
+    for listed in candidates {
+        match leads(listed, copied, until, hear) {
+            Ok(course) => return Ok(Chosen { backup: listed.backup.clone(), course }),
+            // An older one may still lead there. Whatever else is wrong is wrong for an older one too.
+            Err(NoServer::Restore(NoRestore::Course(why))) if matches!(*why, NoCourse::Beyond { .. }) => {
+                why_not.push(format!("{}: it is of later than the point", listed.backup.record.id));
+            }
+            Err(NoServer::Refused(why)) => why_not.push(format!("{}: {why}", listed.backup.record.id)),
+            Err(error) => return Err(error),
+        }
+    }
+    if why_not.is_empty() {
+        return refused("the archive has no backup of this source: binlogd backup makes one".to_owned());
+    }
+    refused(format!("no backup leads there. {}", why_not.join(". ")))
+}
+
+/// The way of a backup to the point, by the log.
+fn leads(listed: &Listed, copied: &Copied, until: &Until, hear: &mut super::Hear<'_>) -> Result<Course, NoServer> {
+    let record = &listed.backup.record;
+    if let Log::Lacking(why) = &listed.log {
+        return Err(NoServer::Refused(why.clone()));
+    }
+    let has_gtids = record.server_kind == ServerKind::MariaDb || !record.point.gtids.is_empty();
+    Ok(ahead(copied, &backup_at(&record.point), has_gtids, until, hear)?)
+}
+
+/// A backup's point as it is given to a restore.
+pub(super) fn backup_at(point: &BackupPoint) -> String {
+    match &*point.gtids {
+        "" => format!("{}:{}", point.file, point.position),
+        gtids => gtids.to_owned(),
+    }
+}
+
+/// The point in the catalogue's words; `None` where it does not know such a one.
+fn reach(until: &Until) -> Option<Reach> {
+    let point = match until {
+        Until::End => return Some(Reach::End),
+        Until::BeforeStatement(_) => return None,
+        Until::Before(point) | Until::After(point) => point,
+    };
+    Some(match &point.place {
+        PointPlace::Time(micros) => Reach::Time(*micros),
+        PointPlace::Position(position) => Reach::Position(position.clone()),
+        PointPlace::Gtids(set) => Reach::Gtids(GtidState::Mysql(set.clone())),
+        PointPlace::Mariadb(_) => return None,
+    })
+}
