@@ -1,10 +1,10 @@
 //! Which backup leads to a point: by the catalogue where that knows, and in the end by a walk of the log itself.
 
-use super::NoServer;
+use super::no_server::{Hear, NoServer};
 use archive::chain::backup::BackupPoint;
 use archive::chain::history::ArchivedBackup;
-use archive::upkeep::catalogue::{Listed, Log, Reach};
 use archive::upkeep::catalogue;
+use archive::upkeep::catalogue::{Listed, Log, Reach};
 use codec::ServerKind;
 use codec::gtid::GtidState;
 use config::PointPlace;
@@ -21,35 +21,36 @@ pub struct Chosen {
     pub course: Course,
 }
 
-/// The newest of these backups that leads to the point; with `id` that one.
+/// The newest of these backups that leads to the point; with `id` that one. Where the log is not the archive's (`is_archived`), what the
+/// archive has of it says nothing.
 ///
 /// # Errors
 /// In words, why none does.
 pub fn choose(
     listed: &[Listed],
     id: Option<&str>,
-    copied: &Copied,
+    (copied, is_archived): (&Copied, bool),
     until: &Until,
-    hear: &mut super::Hear<'_>,
+    hear: &mut Hear<'_>,
 ) -> Result<Chosen, NoServer> {
     let refused = |text: String| Err(NoServer::Refused(text));
     if let Some(id) = id {
         let Some(listed) = listed.iter().find(|listed| listed.backup.record.id == id) else {
             return refused(format!("the archive has no backup {id}: binlogd backups lists what there is"));
         };
-        let course = leads(listed, copied, until, hear)?;
+        let course = leads(listed, (copied, is_archived), until, hear)?;
         return Ok(Chosen { backup: listed.backup.clone(), course });
     }
     // Cheap where the catalogue knows the order; a statement is found by a walk alone.
     let mut candidates: Vec<&Listed> = listed.iter().rev().collect();
-    if let Some(reach) = reach(until) {
+    if let Some(reach) = reach(until).filter(|_| is_archived) {
         let newest = catalogue::choose(listed, &reach).map_err(NoServer::Refused)?;
         let at = candidates.iter().position(|one| std::ptr::eq(*one, newest)).unwrap_or(0);
         candidates.drain(..at);
     }
     let mut why_not = Vec::new();
     for listed in candidates {
-        match leads(listed, copied, until, hear) {
+        match leads(listed, (copied, is_archived), until, hear) {
             Ok(course) => return Ok(Chosen { backup: listed.backup.clone(), course }),
             // An older one may still lead there. Whatever else is wrong is wrong for an older one too.
             Err(NoServer::Restore(NoRestore::Course(why))) if matches!(*why, NoCourse::Beyond { .. }) => {
@@ -66,9 +67,14 @@ pub fn choose(
 }
 
 /// The way of a backup to the point, by the log.
-fn leads(listed: &Listed, copied: &Copied, until: &Until, hear: &mut super::Hear<'_>) -> Result<Course, NoServer> {
+fn leads(
+    listed: &Listed,
+    (copied, is_archived): (&Copied, bool),
+    until: &Until,
+    hear: &mut Hear<'_>,
+) -> Result<Course, NoServer> {
     let record = &listed.backup.record;
-    if let Log::Lacking(why) = &listed.log {
+    if let (Log::Lacking(why), true) = (&listed.log, is_archived) {
         return Err(NoServer::Refused(why.clone()));
     }
     let has_gtids = record.server_kind == ServerKind::MariaDb || !record.point.gtids.is_empty();

@@ -1,6 +1,6 @@
 //! The folder of a new server: what stands in it while it is made, and to whom it belongs.
 
-use super::NoServer;
+use super::no_server::NoServer;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, chown};
@@ -40,7 +40,9 @@ impl Folder {
             )));
         }
         if fs::read_dir(&root).map_err(failed)?.next().is_some() {
-            return Err(NoServer::Folder(format!("{shown} is not empty: name an empty folder, or one that is not there yet")));
+            return Err(NoServer::Folder(format!(
+                "{shown} is not empty: name an empty folder, or one that is not there yet"
+            )));
         }
         if root.join("mysqld.sock").as_os_str().len() > SOCKET_BYTES_MAX {
             return Err(NoServer::Folder(format!(
@@ -49,7 +51,9 @@ impl Folder {
         }
         let owner = if rustix::process::geteuid().is_root() { user() } else { None };
         let folder = Folder { root, owner };
-        folder.write(MARK, "This server is not whole until binlogd restore --new has ended. Do not start it.\n").map_err(failed)?;
+        folder
+            .write(MARK, "This server is not whole until binlogd restore --new has ended. Do not start it.\n")
+            .map_err(failed)?;
         for name in ["data", "tmp"] {
             builder.create(folder.root.join(name)).map_err(failed)?;
         }
@@ -109,11 +113,40 @@ impl Folder {
         for name in ["client.cnf", "begin.sql"] {
             gone(fs::remove_file(self.root.join(name)))?;
         }
-        for name in ["tmp", "log"] {
-            gone(fs::remove_dir_all(self.root.join(name)))?;
-        }
+        gone(fs::remove_dir_all(self.root.join("tmp")))?;
         // Last: until here it is not whole.
         fs::remove_file(self.root.join(MARK))
+    }
+}
+
+/// The folder for what is fetched of the log.
+#[derive(Debug)]
+pub struct Fetched {
+    folder: PathBuf,
+    /// Nobody named it, so it goes.
+    is_ours: bool,
+}
+
+impl Fetched {
+    /// The one that was named, or one beside the folder of the new server.
+    pub fn of(named: Option<&Path>, root: &Path) -> Fetched {
+        let mut beside = root.as_os_str().to_owned();
+        beside.push(".fetched");
+        Fetched { folder: named.map_or_else(|| beside.into(), Path::to_owned), is_ours: named.is_none() }
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+}
+
+impl Drop for Fetched {
+    fn drop(&mut self) {
+        if self.is_ours {
+            // What stays serves the next run.
+            let _ = fs::remove_dir_all(&self.folder);
+        }
     }
 }
 
@@ -124,7 +157,8 @@ fn gone(removed: io::Result<()>) -> io::Result<()> {
 /// Numbers of the user and the group of the servers' packages; `None` where there is none.
 fn user() -> Option<(u32, u32)> {
     let text = fs::read_to_string("/etc/passwd").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix(USER)?.strip_prefix(':').map(ToOwned::to_owned))?;
+    let line =
+        text.lines().find_map(|line| line.strip_prefix(USER)?.strip_prefix(':').map(ToOwned::to_owned))?;
     let mut fields = line.split(':').skip(1);
     Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }

@@ -1,8 +1,9 @@
 //! The stream of a backup on its way back: into a running server, or into the folder of one that is not started yet.
 
 use super::folder::Folder;
+use super::no_server::NoServer;
+use super::program::Programs;
 use super::program::{client, not_run};
-use super::{NoServer, Programs};
 use archive::chain::backup::Stream;
 use archive::plain_stream::PlainStream;
 use codec::ServerKind;
@@ -28,7 +29,12 @@ pub(super) struct Passing<'a, 'b> {
 }
 
 /// Statements through the operator's client, which stops at the first that fails.
-pub(super) fn statements(passing: &mut Passing<'_, '_>, folder: &Folder, programs: &Programs, kind: ServerKind) -> Result<(), NoServer> {
+pub(super) fn statements(
+    passing: &mut Passing<'_, '_>,
+    folder: &Folder,
+    programs: &Programs,
+    kind: ServerKind,
+) -> Result<(), NoServer> {
     let path = client(programs.client.as_deref(), kind);
     let mut command = Command::new(&path);
     let mut file = std::ffi::OsString::from("--defaults-file=");
@@ -38,10 +44,15 @@ pub(super) fn statements(passing: &mut Passing<'_, '_>, folder: &Folder, program
 }
 
 /// The data folder that mariadb-backup has copied: unpacked, and made ready.
-pub(super) fn mbstream(passing: &mut Passing<'_, '_>, folder: &Folder, programs: &Programs) -> Result<(), NoServer> {
+pub(super) fn mbstream(
+    passing: &mut Passing<'_, '_>,
+    folder: &Folder,
+    programs: &Programs,
+) -> Result<(), NoServer> {
     let tool = programs.mariadb_backup.as_deref().unwrap_or(Path::new("mariadb-backup"));
     let unpacker = tool.parent().filter(|parent| !parent.as_os_str().is_empty());
-    let unpacker = unpacker.map_or_else(|| Path::new("mbstream").to_owned(), |parent| parent.join("mbstream"));
+    let unpacker =
+        unpacker.map_or_else(|| Path::new("mbstream").to_owned(), |parent| parent.join("mbstream"));
     let mut command = Command::new(&unpacker);
     command.arg("-x").arg("-C").arg(folder.data());
     pass(passing, command, &unpacker, "unpacking the backup")?;
@@ -56,11 +67,19 @@ pub(super) fn mbstream(passing: &mut Passing<'_, '_>, folder: &Folder, programs:
     if said.status.success() && text.trim_end().ends_with("completed OK!") {
         return Ok(());
     }
-    Err(NoServer::Tool { during: "making the copied files ready (mariadb-backup --prepare)", said: end_of(&text) })
+    Err(NoServer::Tool {
+        during: "making the copied files ready (mariadb-backup --prepare)",
+        said: end_of(&text),
+    })
 }
 
 /// Hands the stream to a program. Only behind its last byte, with which the whole was compared, the program sees its end.
-fn pass(passing: &mut Passing<'_, '_>, mut command: Command, path: &Path, during: &'static str) -> Result<(), NoServer> {
+fn pass(
+    passing: &mut Passing<'_, '_>,
+    mut command: Command,
+    path: &Path,
+    during: &'static str,
+) -> Result<(), NoServer> {
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     platform::ends_with_us(&mut command);
     let mut child = command.spawn().map_err(|error| not_run(path, &error))?;
@@ -83,7 +102,10 @@ fn pass(passing: &mut Passing<'_, '_>, mut command: Command, path: &Path, during
     match sent {
         Err(error @ (NoServer::Backup(_) | NoServer::Interrupted)) => Err(error),
         Ok(()) if status.success() => Ok(()),
-        _ => Err(NoServer::Tool { during, said: format!("{} failed ({status}): {}", path.display(), end_of(&said)) }),
+        _ => Err(NoServer::Tool {
+            during,
+            said: format!("{} failed ({status}): {}", path.display(), end_of(&said)),
+        }),
     }
 }
 
@@ -123,6 +145,9 @@ pub(super) fn may_be_loaded(stream: Stream) -> Result<(), NoServer> {
 }
 
 /// An error of the stream is one of the archive.
-pub(super) fn open(reader: &archive::reader::Reader, backup: &archive::chain::history::ArchivedBackup) -> io::Result<PlainStream> {
+pub(super) fn open(
+    reader: &archive::reader::Reader,
+    backup: &archive::chain::history::ArchivedBackup,
+) -> io::Result<PlainStream> {
     PlainStream::open(reader, &backup.file)
 }

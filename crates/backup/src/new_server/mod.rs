@@ -16,46 +16,30 @@
 mod choose;
 mod folder;
 mod load;
+mod no_server;
 pub mod program;
 mod running;
 
 pub use self::choose::{Chosen, choose};
-pub use self::folder::Folder;
+pub use self::folder::{Fetched, Folder};
 use self::load::Passing;
-use self::program::ServerProgram;
+pub use self::no_server::{Hear, NoServer};
+use self::program::{Programs, ServerProgram};
 pub use self::running::{How, Running};
 use archive::chain::backup::{BackupRecord, Stream};
 use archive::chain::history::ArchivedBackup;
 use archive::reader::Reader;
 use codec::ServerKind;
 use codec::gtid::GtidState;
-use repair::Event;
 use repair::history::{Copied, Until};
-use repair::restore::{By, NoRestore, Request, Restoring};
+use repair::restore::{By, Request, Restoring};
 use source::clock::Clock;
 use source::identify::SourceIdentity;
 use std::io;
-use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
-use wire::WireError;
 
 /// Least size of the buffer pool, in bytes.
 const BUFFER_POOL_MIN: u64 = 128 << 20;
-
-/// The programs of the operator.
-#[derive(Debug, Clone, Default)]
-pub struct Programs {
-    /// The server's; where packages put it when `None`.
-    pub server: Option<PathBuf>,
-    /// The client's, for statements.
-    pub client: Option<PathBuf>,
-    /// mariadb-backup, with mbstream beside it.
-    pub mariadb_backup: Option<PathBuf>,
-    /// Added to the server's options.
-    pub options: Vec<String>,
-    /// Of the buffer pool, in bytes; a quarter of what is free when `None`.
-    pub buffer_pool: Option<u64>,
-}
 
 /// What is restored where.
 #[derive(Debug, Clone, Copy)]
@@ -72,51 +56,6 @@ pub struct Order<'a> {
     pub clock: &'a dyn Clock,
     /// Raised by whoever wants it ended.
     pub is_over: &'a AtomicBool,
-}
-
-/// Who hears how far it is.
-pub type Hear<'a> = dyn FnMut(Event<'_>) + 'a;
-
-/// Why there is no server. What was begun of it stays in its folder, which says that it is not whole.
-#[derive(Debug, thiserror::Error)]
-pub enum NoServer {
-    /// A program cannot be run, or is another one than the backup needs; in words.
-    #[error("{0}")]
-    Program(String),
-    /// The folder cannot be used; in words.
-    #[error("{0}")]
-    Folder(String),
-    /// It cannot be done; in words.
-    #[error("{0}")]
-    Refused(String),
-    /// The backup cannot be read.
-    #[error("the backup cannot be read: {0}")]
-    Backup(io::Error),
-    /// A tool has failed.
-    #[error("{during}: {said}")]
-    Tool {
-        /// At what.
-        during: &'static str,
-        /// What the tool said.
-        said: String,
-    },
-    /// The server has ended, or does not end.
-    #[error("{during}: {said}")]
-    Ended {
-        /// At what.
-        during: &'static str,
-        /// How, and what is in its log.
-        said: String,
-    },
-    /// The server does not answer.
-    #[error("the new server: {0}")]
-    Server(#[from] WireError),
-    /// The log does not lead it to the point.
-    #[error(transparent)]
-    Restore(#[from] NoRestore),
-    /// Somebody has ended it.
-    #[error("ended by a signal; the folder holds a server that is not whole: remove it, and begin again")]
-    Interrupted,
 }
 
 /// A server that holds a backup.
@@ -139,7 +78,8 @@ impl<'a> NewServer<'a> {
         let program = ServerProgram::find(order.programs.server.as_deref(), record.server_kind)?;
         program.fits(record)?;
         let needed = order.backup.file.end().saturating_add(order.log_bytes);
-        let free = free(folder_is_on).map_err(|error| NoServer::Folder(format!("{}: {error}", folder_is_on.display())))?;
+        let free = free(folder_is_on)
+            .map_err(|error| NoServer::Folder(format!("{}: {error}", folder_is_on.display())))?;
         if free < needed {
             return Err(NoServer::Folder(format!(
                 "disk full: {} has {free} bytes free, and backup and log have {needed} bytes: make room, or name a folder of another disk",
@@ -155,7 +95,12 @@ impl<'a> NewServer<'a> {
     ///
     /// # Errors
     /// [`NoServer`].
-    pub fn load(order: Order<'a>, how: How, folder: Folder, hear: &mut Hear<'_>) -> Result<NewServer<'a>, NoServer> {
+    pub fn load(
+        order: Order<'a>,
+        how: How,
+        folder: Folder,
+        hear: &mut Hear<'_>,
+    ) -> Result<NewServer<'a>, NoServer> {
         let stream = load::open(order.reader, order.backup).map_err(NoServer::Backup)?;
         let bytes = order.backup.file.end();
         let mut passing = Passing { stream, bytes, is_over: order.is_over, hear };
@@ -217,7 +162,13 @@ impl<'a> NewServer<'a> {
     ///
     /// # Errors
     /// [`NoServer`].
-    pub fn bring(&mut self, copied: &Copied, until: &Until, workers: Option<u32>, hear: &mut Hear<'_>) -> Result<SourceIdentity, NoServer> {
+    pub fn bring(
+        &mut self,
+        copied: &Copied,
+        until: &Until,
+        workers: Option<u32>,
+        hear: &mut Hear<'_>,
+    ) -> Result<SourceIdentity, NoServer> {
         let record = &self.order.backup.record;
         let at = choose::backup_at(&record.point);
         let notes = self.folder.path("tmp");
@@ -250,7 +201,8 @@ impl<'a> NewServer<'a> {
     /// [`NoServer`].
     pub fn finish(self) -> Result<Folder, NoServer> {
         self.running.stop(true, self.order.clock)?;
-        let in_folder = |error: io::Error| NoServer::Folder(format!("{}: {error}", self.folder.root().display()));
+        let in_folder =
+            |error: io::Error| NoServer::Folder(format!("{}: {error}", self.folder.root().display()));
         self.folder.finish().map_err(in_folder)?;
         Ok(self.folder)
     }

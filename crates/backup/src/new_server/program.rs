@@ -1,6 +1,6 @@
 //! The operator's programs: the server's, and the client's that puts statements into it.
 
-use super::NoServer;
+use super::no_server::NoServer;
 use archive::chain::backup::BackupRecord;
 use codec::ServerKind;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,21 @@ use std::process::Command;
 const SERVERS_OF_MYSQL: &[&str] = &["mysqld", "/usr/sbin/mysqld", "/usr/libexec/mysqld"];
 const SERVERS_OF_MARIADB: &[&str] =
     &["mariadbd", "/usr/sbin/mariadbd", "/usr/libexec/mariadbd", "mysqld", "/usr/sbin/mysqld"];
+
+/// The programs of the operator.
+#[derive(Debug, Clone, Default)]
+pub struct Programs {
+    /// The server's; where packages put it when `None`.
+    pub server: Option<PathBuf>,
+    /// The client's, for statements.
+    pub client: Option<PathBuf>,
+    /// mariadb-backup, with mbstream beside it.
+    pub mariadb_backup: Option<PathBuf>,
+    /// Added to the server's options.
+    pub options: Vec<String>,
+    /// Of the buffer pool, in bytes; a quarter of what is free when `None`.
+    pub buffer_pool: Option<u64>,
+}
 
 /// A server's program, and what it says of itself.
 #[derive(Debug, Clone)]
@@ -32,12 +47,15 @@ impl ServerProgram {
             ServerKind::MySql => SERVERS_OF_MYSQL,
             ServerKind::MariaDb => SERVERS_OF_MARIADB,
         };
-        let places: Vec<&Path> = named.map_or_else(|| usual.iter().map(Path::new).collect(), |path| vec![path]);
+        let places: Vec<&Path> =
+            named.map_or_else(|| usual.iter().map(Path::new).collect(), |path| vec![path]);
         let mut other = None;
         for path in &places {
             match asked(path) {
                 Ok(program) if program.kind == kind => return Ok(program),
-                Ok(program) => other = Some(format!("{} is {} {}", path.display(), program.kind, program.version)),
+                Ok(program) => {
+                    other = Some(format!("{} is {} {}", path.display(), program.kind, program.version))
+                }
                 Err(why) if named.is_some() => other = Some(why),
                 Err(_) => {}
             }
@@ -72,12 +90,19 @@ impl ServerProgram {
 
     /// The folder that has the statements with which an empty server of MariaDB begins.
     pub(super) fn share(&self, options: &[String]) -> Result<PathBuf, NoServer> {
-        let said = Command::new(&self.path).arg("--no-defaults").args(options).args(["--verbose", "--help"]).output();
+        let said = Command::new(&self.path)
+            .arg("--no-defaults")
+            .args(options)
+            .args(["--verbose", "--help"])
+            .output();
         let said = said.map_err(|error| not_run(&self.path, &error))?;
         let text = String::from_utf8_lossy(&said.stdout).into_owned();
         let named = |line: &str| line.strip_prefix("lc-messages-dir ").map(|path| PathBuf::from(path.trim()));
         text.lines().find_map(named).ok_or_else(|| {
-            NoServer::Program(format!("{} --verbose --help does not name its lc-messages-dir", self.path.display()))
+            NoServer::Program(format!(
+                "{} --verbose --help does not name its lc-messages-dir",
+                self.path.display()
+            ))
         })
     }
 }
@@ -89,7 +114,8 @@ fn asked(path: &Path) -> Result<ServerProgram, String> {
     let text = String::from_utf8_lossy(&said.stdout).into_owned();
     let version = text.split_once(" Ver ").and_then(|(_, rest)| rest.split_whitespace().next());
     let version = version.filter(|_| said.status.success()).ok_or_else(|| {
-        let line = if text.is_empty() { String::from_utf8_lossy(&said.stderr).into_owned() } else { text.clone() };
+        let line =
+            if text.is_empty() { String::from_utf8_lossy(&said.stderr).into_owned() } else { text.clone() };
         format!("{} --version says {:?}", path.display(), line.lines().next().unwrap_or_default())
     })?;
     let kind = if text.contains("MariaDB") { ServerKind::MariaDb } else { ServerKind::MySql };

@@ -1,7 +1,7 @@
 //! A server of the operator's program on a folder of its own, which nobody reaches but by a socket in that folder.
 
-use super::NoServer;
 use super::folder::Folder;
+use super::no_server::NoServer;
 use super::program::{ServerProgram, not_run};
 use codec::ServerKind;
 use codec::rows::hex;
@@ -90,16 +90,23 @@ impl How {
     fn of_mariadb(&self) -> Result<Vec<u8>, NoServer> {
         let share = self.program.share(&self.options)?;
         let mut all =
-            b"CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket=NULL;\nSET @skip_auth_anonymous=1;\n".to_vec();
+            b"CREATE DATABASE mysql;\nUSE mysql;\nSET @auth_root_socket=NULL;\nSET @skip_auth_anonymous=1;\n"
+                .to_vec();
         let of_today = share.join("mariadb_system_tables.sql").exists();
         let prefix = if of_today { "mariadb" } else { "mysql" };
         let files = ["_system_tables.sql", "_performance_tables.sql", "_system_tables_data.sql"];
         let files = files.map(|end| format!("{prefix}{end}"));
-        let more = ["fill_help_tables.sql".to_owned(), "maria_add_gis_sp_bootstrap.sql".to_owned(), format!("{prefix}_sys_schema.sql")];
+        let more = [
+            "fill_help_tables.sql".to_owned(),
+            "maria_add_gis_sp_bootstrap.sql".to_owned(),
+            format!("{prefix}_sys_schema.sql"),
+        ];
         for name in files.into_iter().chain(more) {
             let path = share.join(name);
             let text = std::fs::read(&path);
-            let text = text.map_err(|error| NoServer::Program(format!("{}: {error}: the server's package is not whole", path.display())))?;
+            let text = text.map_err(|error| {
+                NoServer::Program(format!("{}: {error}: the server's package is not whole", path.display()))
+            })?;
             all.extend(text);
         }
         Ok(all)
@@ -141,10 +148,20 @@ impl Running {
         command.arg(joined("--init-file=", &begin)).arg(joined("--socket=", &socket));
         command.arg(joined("--pid-file=", &folder.path("mysqld.pid"))).arg(format!("--server-id={number}"));
         command.arg(format!("--innodb-buffer-pool-size={}", how.buffer_pool));
-        command.args(["--skip-networking", "--event-scheduler=OFF", "--max-allowed-packet=1G", "--innodb-flush-log-at-trx-commit=0"]);
+        command.args([
+            "--skip-networking",
+            "--event-scheduler=OFF",
+            "--max-allowed-packet=1G",
+            "--innodb-flush-log-at-trx-commit=0",
+        ]);
         match how.program.kind {
             ServerKind::MySql => {
-                command.args(["--loose-mysqlx=OFF", "--loose-persisted-globals-load=OFF", "--loose-skip-replica-start", "--loose-skip-slave-start"]);
+                command.args([
+                    "--loose-mysqlx=OFF",
+                    "--loose-persisted-globals-load=OFF",
+                    "--loose-skip-replica-start",
+                    "--loose-skip-slave-start",
+                ]);
                 command.args(["--loose-innodb-redo-log-capacity=256M", "--secure-file-priv=NULL"]);
                 if how.has_gtids {
                     command.args(["--gtid-mode=ON", "--enforce-gtid-consistency=ON"]);
@@ -194,9 +211,14 @@ impl Running {
                 Ok(_) => return Ok(()),
                 Err(error) => error,
             };
-            if let Some(status) = self.child.try_wait().map_err(|error| NoServer::Folder(error.to_string()))? {
+            if let Some(status) =
+                self.child.try_wait().map_err(|error| NoServer::Folder(error.to_string()))?
+            {
                 ended(status, &self.folder, "starting the server")?;
-                return Err(NoServer::Ended { during: "starting the server", said: "it ended by itself".to_owned() });
+                return Err(NoServer::Ended {
+                    during: "starting the server",
+                    said: "it ended by itself".to_owned(),
+                });
             }
             if clock.now() >= until {
                 return Err(NoServer::Server(last));
@@ -225,7 +247,10 @@ impl Running {
             match self.child.try_wait().map_err(failed)? {
                 Some(status) => return ended(status, &self.folder, "ending the server"),
                 None if clock.now() >= until => {
-                    return Err(NoServer::Ended { during: "ending the server", said: "it does not end".to_owned() });
+                    return Err(NoServer::Ended {
+                        during: "ending the server",
+                        said: "it does not end".to_owned(),
+                    });
                 }
                 None => clock.sleep(LOOK),
             }

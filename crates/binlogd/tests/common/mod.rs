@@ -62,6 +62,16 @@ impl Server {
         Self::start_by(command, name, options)
     }
 
+    /// Starts a server of that name on a copy of a data folder.
+    pub fn start_on(name: &str, data: &Path, options: &[&str]) -> Self {
+        let dir = tempfile::Builder::new().prefix("binlogd-test-").tempdir().expect("a temporary folder");
+        let mut command = script();
+        command.args(["start", name, "--dir"]).arg(dir.path()).arg("--data-from").arg(data);
+        command.arg("--").args(options);
+        let env = parse_env(&run(command, &format!("starting {name}")));
+        Self { name: name.to_owned(), dir, env }
+    }
+
     fn start_by(mut command: Command, name: &str, options: &[&str]) -> Self {
         let dir = tempfile::Builder::new().prefix("binlogd-test-").tempdir().expect("a temporary folder");
         command.args(["start", name, "--dir"]).arg(dir.path()).arg("--").args(options);

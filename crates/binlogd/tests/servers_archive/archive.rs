@@ -13,6 +13,7 @@ mod policies;
 mod put_back;
 mod rivals;
 mod searched;
+mod shop;
 mod shown;
 mod stock;
 mod verified;

@@ -40,6 +40,8 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
         CUT,
         &[
             ("archive/fetch.rs", 1),
+            // Of a new server: how it begins, and how it is reached.
+            ("backup/new_server/folder.rs", 1),
             // What is written for somebody else, and a lock's own text.
             ("cli/cat.rs", 1),
             ("binlog/storage/lock.rs", 1),
@@ -71,7 +73,8 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
             ("serve/retention/slots.rs", 1),
         ],
     ),
-    ("remove_dir", &[]),
+    // Of a new server: what was fetched for it, and what was for the time being.
+    ("remove_dir", &[("backup/new_server/folder.rs", 2)]),
     // What was unfinished gets its name, what comes from an archive too; a journal that somebody has cut is put aside.
     (
         ".rename(",
@@ -97,6 +100,8 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
         "OpenOptions::new(",
         &[
             ("admin/address.rs", 1),
+            // In the folder of a new server.
+            ("backup/new_server/folder.rs", 1),
             ("cli/cat.rs", 1),
             ("binlog/storage/lock.rs", 2),
             ("binlog/storage/posix.rs", 3),
@@ -109,6 +114,8 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
         "fs::remove_file(",
         &[
             ("admin/address.rs", 4),
+            // Of a new server: how it began, and the mark of what is not whole.
+            ("backup/new_server/folder.rs", 2),
             ("archive/store/remote/folder.rs", 2),
             ("cli/cat.rs", 1),
             ("binlog/storage/posix.rs", 1),

@@ -14,8 +14,8 @@ use mysql_common::proto::MySerialize;
 
 use super::options::ConnectOptions;
 use crate::channel::Channel;
-use crate::error::WireError;
 use crate::connection::dial::is_local;
+use crate::error::WireError;
 use crate::tls::rsa_key;
 
 const DURING: &str = "authenticating";

@@ -15,6 +15,9 @@ pub(super) struct NewArgs {
     /// With --new: this backup, by its name in `binlogd backups`; without it the newest that leads to the point
     #[arg(long, value_name = "NAME", requires = "new")]
     pub(super) backup: Option<String>,
+    /// With --new: read the log in this copy, the data_dir of binlogd, where that reaches further than the archive
+    #[arg(long, value_name = "DATA_DIR", requires = "new")]
+    pub(super) log: Option<PathBuf>,
     /// With --new: the server's program; without it mysqld or mariadbd where packages put it
     #[arg(long, value_name = "FILE", requires = "new")]
     pub(super) server: Option<PathBuf>,
@@ -72,7 +75,13 @@ pub(crate) struct RestoreArgs {
     /// The user needs on MySQL REPLICATION_SLAVE_ADMIN, SYSTEM_VARIABLES_ADMIN, REPLICATION CLIENT, RELOAD and PROCESS (with --skip
     /// REPLICATION_APPLIER too), on MariaDB REPLICATION SLAVE ADMIN, REPLICATION MASTER ADMIN, SLAVE MONITOR, RELOAD and PROCESS; and
     /// REPLICATION SLAVE, so that what is there already is compared. Where one is missing nothing is changed.
-    #[arg(long, value_name = "URL", required_unless_present = "new", default_value = "", hide_default_value = true)]
+    #[arg(
+        long,
+        value_name = "URL",
+        required_unless_present = "new",
+        default_value = "",
+        hide_default_value = true
+    )]
     pub(super) into: Secret,
     /// Folder of the copies: the data_dir of the configuration, on which binlogd may run meanwhile; or an archive, as
     /// s3://bucket/prefix

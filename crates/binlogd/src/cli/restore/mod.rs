@@ -2,27 +2,23 @@
 
 mod args;
 mod new_server;
+mod shown;
 
-use super::args::time_range;
+use self::shown::{line, show_course, until};
 use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
 use super::opened::history::OpenedHistory;
 use super::terminal::confirm::confirmed;
 use super::terminal::heard::Heard;
 use super::{style, units};
 pub(super) use args::RestoreArgs;
-use codec::gtid::GtidState;
 use config::HostPort;
-use jiff::tz::TimeZone;
 use repair::history::Until;
-use repair::restore::{By, Course, Found, Known, Request, Restoring};
+use repair::restore::{By, Found, Known, Request, Restoring};
 use source::identify::SourceIdentity;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use wire::ConnectOptions;
-
-/// So many XA transactions are named.
-const PREPARED_SHOWN_MAX: usize = 10;
 
 /// Runs `binlogd restore`.
 pub(super) fn execute(args: &RestoreArgs) -> ExitCode {
@@ -48,12 +44,6 @@ pub(super) fn execute(args: &RestoreArgs) -> ExitCode {
             ExitCode::from(EXIT_PROBLEM)
         }
     }
-}
-
-/// The point that is asked for.
-fn until(args: &RestoreArgs) -> Result<Until, String> {
-    let zone = TimeZone::system();
-    Until::parse(&args.until, &|text| time_range::of_point(text, &zone)).map_err(|why| format!("--until: {why}"))
 }
 
 fn restore(
@@ -149,40 +139,5 @@ fn show(host: &str, until: &Until, found: &Found) {
     }
     if let Some(short) = &found.short {
         outln!("warning: {}", style::clean(&short.to_string()));
-    }
-}
-
-/// What is applied, and where it stops.
-fn show_course(until: &Until, course: &Course) {
-    outln!("point: {until}");
-    match &course.last {
-        Some(last) => outln!("  last that is applied:    {}", style::clean(&last.to_string())),
-        None => outln!("  nothing comes before the point"),
-    }
-    match &course.first_left_out {
-        Some(first) => outln!("  first that is left out:  {}", style::clean(&first.to_string())),
-        None => outln!("  nothing is left out: the copy ends there"),
-    }
-    let (count, bytes) = (units::counted(course.transactions, "transaction"), units::bytes(course.bytes));
-    outln!("to apply: {count}, {bytes}; the copy holds all of them");
-    if !course.prepared.is_empty() {
-        let shown: Vec<&str> = course.prepared.iter().take(PREPARED_SHOWN_MAX).map(String::as_str).collect();
-        outln!(
-            "warning: at the point {} XA transactions are prepared, and neither committed nor rolled back: {}. They stay so on the \
-             target and hold locks; XA COMMIT or XA ROLLBACK is yours to decide",
-            course.prepared.len(),
-            style::clean(&shown.join(", "))
-        );
-    }
-}
-
-/// A set of GTIDs in one line.
-fn line(gtids: &GtidState) -> String {
-    const CHARACTERS: usize = 300;
-    let text = gtids.to_line();
-    match text.char_indices().nth(CHARACTERS) {
-        _ if text.is_empty() => "nothing".to_owned(),
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text,
     }
 }

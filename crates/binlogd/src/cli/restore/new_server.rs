@@ -1,12 +1,14 @@
 //! `binlogd restore --new DIR --from URL --until POINT`: a server from nothing but the archive.
 
 use super::args::RestoreArgs;
-use super::{line, show_course, until};
-use crate::cli::args::store::{Opened, is_url};
+use super::shown::{line, show_course, until};
+use crate::cli::args::store::{Opened, StoreArgs, is_url};
 use crate::cli::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
+use crate::cli::opened::history::OpenedHistory;
 use crate::cli::terminal::heard::Heard;
 use crate::cli::{style, units};
-use ::backup::new_server::{Chosen, Folder, How, NewServer, NoServer, Order, Programs, choose};
+use ::backup::new_server::program::Programs;
+use ::backup::new_server::{Chosen, Fetched, Folder, How, NewServer, NoServer, Order, choose};
 use archive::upkeep::catalogue;
 use repair::history::{Copied, Until};
 use source::clock::{Clock, SystemClock};
@@ -42,7 +44,10 @@ fn archive(args: &RestoreArgs) -> Result<Opened, String> {
     let opened = args.store.open(url).map_err(|error| format!("{error:#}"))?;
     match opened.sources.len() {
         1 => Ok(opened),
-        _ => Err(format!("{url} has several sources: choose one with --source; there are: {}", opened.sources.join(", "))),
+        _ => Err(format!(
+            "{url} has several sources: choose one with --source; there are: {}",
+            opened.sources.join(", ")
+        )),
     }
 }
 
@@ -51,11 +56,29 @@ fn restore(args: &RestoreArgs, root: &Path, until: &Until, opened: &Opened) -> a
     let mut chain = reader.chain(source)?;
     chain.check_whole(&*reader.store)?;
     let listed = catalogue::list(chain.history());
+    // The end of the log may be in the copy alone.
+    let of_copy = args
+        .programs
+        .log
+        .as_deref()
+        .map(|log| OpenedHistory::open(log, &StoreArgs::of_copy(source), None, None));
+    let of_copy = of_copy.transpose().map_err(anyhow::Error::msg)?;
     // What is fetched of the log stands beside the server until that is whole.
-    let work = args.work.clone().unwrap_or_else(|| beside(root));
+    let work = Fetched::of(args.work.as_deref(), root);
     let mut heard = Heard::of("the new server", false);
-    let (copied, _) = Copied::from_archive(reader, source, &work, None)?;
-    let chosen = choose(&listed, args.programs.backup.as_deref(), &copied, until, &mut |event| heard.hear(event));
+    let (fetched, is_archived);
+    let copied = match &of_copy {
+        Some(opened) => {
+            is_archived = false;
+            &opened.copied
+        }
+        None => {
+            (fetched, is_archived) = (Copied::from_archive(reader, source, work.folder(), None)?.0, true);
+            &fetched
+        }
+    };
+    let named = args.programs.backup.as_deref();
+    let chosen = choose(&listed, named, (copied, is_archived), until, &mut |event| heard.hear(event));
     heard.clear();
     let chosen = chosen?;
     let programs = Programs {
@@ -70,15 +93,12 @@ fn restore(args: &RestoreArgs, root: &Path, until: &Until, opened: &Opened) -> a
         signal_hook::flag::register(signal, is_over.clone())?;
     }
     let (backup, log_bytes) = (&*chosen.backup, chosen.course.bytes);
-    let order = Order { reader, backup, programs: &programs, log_bytes, clock: &SystemClock, is_over: &is_over };
+    let order =
+        Order { reader, backup, programs: &programs, log_bytes, clock: &SystemClock, is_over: &is_over };
     let how = NewServer::may_be_made(&order, root)?;
     show(root, until, &chosen, &how);
-    let done = if args.plan { None } else { Some(carry_out(args, root, until, &order, how, &copied, &mut heard)) };
-    if args.work.is_none() {
-        remove(&work)?;
-    }
-    if let Some(done) = done {
-        done?;
+    if !args.plan {
+        carry_out(args, root, until, &order, how, copied, &mut heard)?;
     }
     Ok(EXIT_OK)
 }
@@ -146,16 +166,4 @@ fn show(root: &Path, until: &Until, chosen: &Chosen, how: &How) {
 
 fn took(time: Duration) -> String {
     units::duration(time.as_secs())
-}
-
-/// A folder beside another.
-fn beside(root: &Path) -> std::path::PathBuf {
-    let mut name = root.as_os_str().to_owned();
-    name.push(".log");
-    name.into()
-}
-
-#[allow(clippy::disallowed_methods, reason = "a folder of the operator's")]
-fn remove(work: &Path) -> std::io::Result<()> {
-    std::fs::remove_dir_all(work)
 }

@@ -2,164 +2,15 @@
 //! brought forward by the log from the point that the archive tells, is what the source has.
 
 use super::place::{PATIENCE, Place, wait_archived};
-use crate::common::daemon::Daemon;
+use super::shop::{Shop, path, program};
 use crate::common::metrics::metrics;
-use crate::common::readers::{checksums, make_account};
+use crate::common::readers::checksums;
 use crate::common::{Server, connect_options, script, wait_within};
-use archive::chain::Chain;
-use archive::chain::history::ArchivedBackup;
-use archive::keys::Identities;
-use archive::plain_stream::PlainStream;
-use archive::reader::Reader;
-use archive::segment::Opener;
-use archive::store::remote::Folder;
 use serde_json::Value;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use wire::{Connection, TlsMode};
-
-/// Quotes, and what a shell and an option file would take for something else.
-const PASSWORD: &str = "p\"a'ss # \\ word";
-
-fn options(name: &str) -> &'static [&'static str] {
-    match name.starts_with("mysql") {
-        true => &["--server-id=1", "--gtid-mode=ON", "--enforce-gtid-consistency=ON"],
-        false => &["--server-id=1"],
-    }
-}
-
-/// A source that is archived, and the tool that backs it up.
-struct Shop {
-    source: Server,
-    daemon: Daemon,
-    place: Place,
-    dir: tempfile::TempDir,
-    tool: PathBuf,
-}
-
-impl Shop {
-    fn new(name: &str, config: &str) -> Shop {
-        let source = Server::start(name, options(name));
-        make_account(&source);
-        source.sql(
-            "CREATE DATABASE shop; CREATE TABLE shop.orders (id INT AUTO_INCREMENT PRIMARY KEY, v TEXT); CREATE PROCEDURE shop.early() SELECT 1",
-        );
-        source.sql(&"INSERT INTO shop.orders (v) VALUES ('early'); ".repeat(50));
-        let secret = PASSWORD.replace('\\', "\\\\").replace('\'', "\\'");
-        source
-            .sql(&format!("CREATE USER keeper@'%' IDENTIFIED BY '{secret}'; GRANT ALL ON *.* TO keeper@'%'"));
-        let place = Place::folder();
-        let daemon = place.start(&source, config);
-        wait_archived(&daemon, &source);
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::write(dir.path().join("password"), PASSWORD).unwrap();
-        let tool = dir.path().join("dump");
-        // The wrapper of scripts/servers, without its own account and options.
-        let wrapper = std::fs::read_to_string(source.env("MYSQLDUMP")).unwrap();
-        let exec =
-            wrapper.lines().find_map(|line| line.split_once(" --no-defaults")).expect("a call").0.to_owned();
-        program(&tool, &format!("{exec} \"$@\""));
-        Shop { source, daemon, place, dir, tool }
-    }
-
-    /// A backup by another program than the tool.
-    fn command_by(&self, tool: &Path, more: &[&str]) -> Command {
-        let from = format!("mysql://keeper@127.0.0.1:{}", self.source.port());
-        let password = self.dir.path().join("password");
-        let arguments = ["--from", &from, "--password-file", path(&password), "--program", path(tool)];
-        self.place.command("backup", &[&arguments[..], more].concat())
-    }
-
-    #[track_caller]
-    fn back_up(&self, more: &[&str]) -> String {
-        let output = self.command_by(&self.tool, more).output().expect("it runs");
-        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-        assert_eq!(output.status.code(), Some(0), "{said}");
-        assert!(said.contains("its log is whole until "), "{said}");
-        said
-    }
-
-    /// Nothing is recorded by it, and it says why.
-    #[track_caller]
-    fn fails(&self, shell: &str, more: &[&str]) -> String {
-        let tool = self.dir.path().join("other");
-        program(&tool, shell);
-        let before = self.listed();
-        let output = self.command_by(&tool, more).output().expect("it runs");
-        let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
-        assert_eq!(output.status.code(), Some(1), "{said}");
-        assert_eq!(self.listed(), before);
-        said
-    }
-
-    /// What `binlogd backups` says.
-    fn listed(&self) -> Vec<Value> {
-        let output = self.place.command("backups", &["--json"]).output().expect("it runs");
-        let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        answer["sources"][0]["backups"].as_array().expect("a list").clone()
-    }
-
-    fn reader(&self) -> (Reader, Arc<ArchivedBackup>) {
-        let store = Arc::new(Folder::open(&self.place.root()).unwrap());
-        let chain = Chain::open(&*store, "default").unwrap();
-        let newest = chain.history().backups.values().next_back().expect("a backup").clone();
-        (Reader { store, opener: Arc::new(Opener::new(Identities::new())) }, newest)
-    }
-
-    /// The newest backup as a file.
-    fn stream(&self) -> (PathBuf, Arc<ArchivedBackup>) {
-        let (reader, newest) = self.reader();
-        let path = self.dir.path().join("stream");
-        let mut file = std::fs::File::create(&path).unwrap();
-        std::io::copy(&mut PlainStream::open(&reader, &newest.file).unwrap(), &mut file).unwrap();
-        (path, newest)
-    }
-
-    /// The newest backup in an empty server, which the log then brings to where the source is.
-    #[track_caller]
-    fn comes_back(&self) {
-        let (stream, backup) = self.stream();
-        let target = Server::start(self.source.name(), options(self.source.name()));
-        target.sql_file(&stream, &[]);
-        let point = &backup.record.point;
-        self.daemon.wait_caught_up(&self.source);
-        let mut restore = Command::new(env!("CARGO_BIN_EXE_binlogd"));
-        restore.args(["restore", "--into", &format!("mysql://root@127.0.0.1:{}", target.port())]);
-        restore
-            .arg("--from")
-            .arg(self.daemon.data_dir())
-            .args(["--until", "end", "--yes"])
-            .stdin(Stdio::null());
-        if self.source.name().starts_with("mariadb") {
-            target.sql("RESET MASTER");
-            restore.args(["--backup-at", &point.gtids]);
-        } else {
-            assert_eq!(
-                target.sql("SELECT @@global.gtid_executed").split_whitespace().collect::<String>(),
-                point.gtids
-            );
-        }
-        let output = restore.output().expect("it runs");
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&[output.stdout, output.stderr].concat())
-        );
-        assert_eq!(checksums(&target, "shop"), checksums(&self.source, "shop"));
-    }
-}
-
-fn path(path: &Path) -> &str {
-    path.to_str().expect("a plain path")
-}
-
-fn program(path: &Path, shell: &str) {
-    std::fs::write(path, format!("#!/bin/bash\n{shell}\n")).unwrap();
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
-}
 
 /// Does something while a session inserts and deletes rows.
 fn under_load<T>(source: &Server, work: impl FnOnce() -> T) -> T {
@@ -255,16 +106,76 @@ fn mysql_9_7_by_mysqldump() {
     let gone = place.run("prune", &["--keep-backups", "1d", "--grace", "0s", "--yes"]);
     assert!(gone.contains(": backup ") && gone.contains(" gone"), "{gone}");
     assert_eq!((shop.listed().len(), pieces(place)), (1, 3));
-    shop.comes_back();
     place.assert_sound();
-    shop.daemon.wait_caught_up(source);
+    a_server_from_nothing(&shop);
+}
+
+/// Whoever has the archive and the server's programs has the server.
+fn a_server_from_nothing(shop: &Shop) {
+    let source = &shop.source;
+    source.sql("INSERT INTO shop.orders (v) VALUES ('behind it'); CREATE USER ann@'%' IDENTIFIED BY 'y'; FLUSH PRIVILEGES");
+    let had = checksums(source, "shop");
+    source.sql("DROP TABLE shop.orders");
+    wait_archived(&shop.daemon, source);
+    let drop = "before DROP TABLE shop.orders";
+    let said = shop.comes_from_nothing(drop, &had, &[]);
+    assert!(said.contains("has executed exactly ") && said.contains("by mysqldump of MySQL 9.7"), "{said}");
+
+    // What is refused, with nothing changed.
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join("new");
+    let refused = |until: &str, more: &[&str]| {
+        let output = shop.new_server(&folder, until, more).output().expect("it runs");
+        assert!(!output.status.success());
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let early = refused("before CREATE TABLE shop.orders", &[]);
+    assert!(
+        early.contains("no backup leads there") && early.contains("it is of later than the point"),
+        "{early}"
+    );
+    let lies = dir.path().join("lies");
+    program(&lies, "echo \"mysqld  Ver 9.6.0 for Linux\"");
+    let other = refused(drop, &["--server", path(&lies)]);
+    assert!(other.contains("wrong server version: the backup was made on MySQL 9.7"), "{other}");
+    program(&lies, "echo \"mariadbd  Ver 11.8.1-MariaDB for Linux\"");
+    let other = refused(drop, &["--server", path(&lies)]);
+    assert!(other.contains("the backup needs a server of MySQL"), "{other}");
+    assert!(!folder.exists());
+
+    // Killed midway nothing runs on, and the folder says what it is.
+    let slow = dir.path().join("slow");
+    program(&slow, "cat >/dev/null; exec -a \"waits $1\" sleep 600");
+    let mut child = shop
+        .new_server(&folder, drop, &["--client", path(&slow)])
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it runs");
+    wait_within(PATIENCE, "the client waits", || runs("waits --defaults-file"));
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    wait_within(PATIENCE, "nothing runs any more", || !runs(path(&folder)));
+    let unfinished = refused(drop, &[]);
+    assert!(unfinished.contains("has a server that is not whole"), "{unfinished}");
+}
+
+/// Whether a program runs that has this in its arguments.
+fn runs(what: &str) -> bool {
+    let processes = std::fs::read_dir("/proc").unwrap().flatten();
+    let mut lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
+    lines.any(|line| String::from_utf8_lossy(&line).contains(what))
 }
 
 #[test]
 fn mariadb_11_8_by_mariadb_dump_and_mariadb_backup() {
     let shop = Shop::new("mariadb-11.8", "[backup]\nkeep = '1y'\n");
     under_load(&shop.source, || shop.back_up(&[]));
-    shop.comes_back();
+    shop.source.sql("INSERT INTO shop.orders (v) VALUES ('behind it')");
+    // The end of the log may be in the copy alone.
+    shop.daemon.wait_caught_up(&shop.source);
+    let (had, log) = (checksums(&shop.source, "shop"), shop.daemon.data_dir());
+    let said = shop.comes_from_nothing("end", &had, &["--log", path(&log)]);
+    assert!(said.contains("by mariadb-dump of MariaDB 11.8"), "{said}");
 
     // A copy of the data folder.
     let tool = script().args(["mariadb-backup", "mariadb-11.8"]).output().expect("scripts/servers runs");
@@ -307,4 +218,11 @@ fn mariadb_11_8_by_mariadb_dump_and_mariadb_backup() {
     assert!(cut.contains("completed OK!"), "{cut}");
     assert_eq!(shop.listed().len(), 1);
     shop.place.assert_sound();
+    shop.source.sql("INSERT INTO shop.orders (v) VALUES ('behind it')");
+    let had = checksums(&shop.source, "shop");
+    shop.source.sql("DROP TABLE shop.orders");
+    wait_archived(&shop.daemon, &shop.source);
+    let drop = "before DROP TABLE shop.orders";
+    let said = shop.comes_from_nothing(drop, &had, &["--mariadb-backup", path(&tool)]);
+    assert!(said.contains("by mariadb-backup of MariaDB 11.8"), "{said}");
 }
