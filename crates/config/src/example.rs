@@ -59,9 +59,13 @@ pub fn comment(text: &str) -> String {
 }
 
 fn section_head(section: Section) -> String {
-    // A user and an archive are examples; every other section is there with its defaults.
+    // A user, an archive and a drill are examples; every other section is there with its defaults.
     let mark =
-        if matches!(section, Section::ServeUser | Section::AdminUser | Section::Archive) { "# " } else { "" };
+        if matches!(section, Section::ServeUser | Section::AdminUser | Section::Archive | Section::Drill) {
+            "# "
+        } else {
+            ""
+        };
     format!("{}{mark}{}\n", comment(&declared(section).about()), section.title())
 }
 

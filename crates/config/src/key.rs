@@ -33,13 +33,15 @@ pub enum Section {
     Archive,
     /// `[backup]`.
     Backup,
+    /// `[drill]`.
+    Drill,
     /// Each `[[source]]`.
     Source,
 }
 
 impl Section {
     /// All of them, in the order of the example.
-    pub const ALL: [Section; 10] = [
+    pub const ALL: [Section; 11] = [
         Self::Root,
         Self::Admin,
         Self::AdminUser,
@@ -49,6 +51,7 @@ impl Section {
         Self::Retention,
         Self::Archive,
         Self::Backup,
+        Self::Drill,
         Self::Source,
     ];
 
@@ -64,6 +67,7 @@ impl Section {
             Self::Retention => "[retention]",
             Self::Archive => "[archive]",
             Self::Backup => "[backup]",
+            Self::Drill => "[drill]",
             Self::Source => "[[source]]",
         }
     }
@@ -145,6 +149,8 @@ impl Kind {
     pub const ARCHIVE_URL: Kind = form("URL", archive::store::remote::FORMS);
     /// Which backups stay.
     pub const KEEP: Kind = form("RULE", "how many days, weeks, months and years, such as \"7d 4w 12m\"");
+    /// A time of day.
+    pub const TIME_OF_DAY: Kind = form("TIME", "a time of day, such as \"03:30\"");
     /// `ip:port` of the admin address, or `off`.
     pub const LISTEN: Kind =
         form("ADDRESS", "an IP address and port, such as 127.0.0.1:9306 or [::1]:9306, or off");

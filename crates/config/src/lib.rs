@@ -29,8 +29,8 @@ pub use key::ReloadEffect;
 pub use load::Loaded;
 pub use reload::{changed_global_keys, changed_keys, reload_effect};
 pub use tables::{
-    AckTimeoutAction, AdminConfig, AdminUser, ArchiveConfig, BackupConfig, Bounds, Config, FsyncMode,
-    LogConfig, LogFormat, LogLevel, OnFork, OnGap, OnStranger, Proof, RetentionConfig, ServeConfig,
-    ServeUser, SourceConfig, password,
+    AckTimeoutAction, AdminConfig, AdminUser, ArchiveConfig, BackupConfig, Bounds, Config, DrillBackup,
+    DrillConfig, FsyncMode, LogConfig, LogFormat, LogLevel, OnFork, OnGap, OnStranger, Proof,
+    RetentionConfig, ServeConfig, ServeUser, SourceConfig, password,
 };
 pub use value::{DiskWarn, HostPort, Point, PointPlace, Privileges, Start, duration};

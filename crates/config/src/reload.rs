@@ -26,6 +26,7 @@ pub fn changed_global_keys(old: &Config, new: &Config) -> Vec<String> {
         // Several of its keys mostly change together.
         .chain((old.archive != new.archive).then(|| "[archive]".to_owned()))
         .chain((old.backup != new.backup).then(|| "[backup]".to_owned()))
+        .chain((old.drill != new.drill).then(|| "[drill]".to_owned()))
         .collect()
 }
 

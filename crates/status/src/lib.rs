@@ -14,8 +14,7 @@
 //! | `monitor/` | `SourceMonitor`: the live values of one source |
 //! | `gtids.rs` | `GtidRungs`: GTID sets, which may be large, at two of the positions |
 //! | `semi_sync/` | `SemiSyncLook` and what else is said of semi-sync; `book.rs`: whether the source waits, and what it told clients without us; `AckReplicas` |
-//! | `archive.rs` | `ArchiveStatus`: up to where the object store has the history |
-//! | `backups.rs` | `BackupsStatus`: the backups beside it, and from when to when they lead |
+//! | `archive/` | `ArchiveStatus`: up to where the object store has the history; `BackupsStatus`: from when to when the backups there lead; `DrillsStatus`: whether that was tried |
 //! | `quorum/` | `QuorumStatus`: how a quorum stands; `QuorumAnswer`, `DurableAnswer`: what tools ask of a quorum |
 //! | `daemon.rs` | `DaemonMonitor`: the process and its sources |
 //! | `events.rs` | `Events`: the last events in words |
@@ -37,7 +36,6 @@
 #![allow(clippy::disallowed_methods, reason = "what is shown is in real time")]
 
 mod archive;
-mod backups;
 mod daemon;
 mod disk;
 mod events;
@@ -60,8 +58,9 @@ mod timelines;
 pub mod units;
 pub mod view;
 
+pub use archive::backups::{ArchivePrune, BackupStatus, BackupsStatus};
+pub use archive::drill::{DrillResult, DrillStep, DrillsStatus};
 pub use archive::{ArchiveFinding, ArchiveState, ArchiveStatus, ArchiveVerify};
-pub use backups::{ArchivePrune, BackupStatus, BackupsStatus};
 pub use daemon::{DaemonMonitor, absolute};
 pub use disk::{Crossing, DiskSpace};
 pub use events::{Event, Level};

@@ -61,6 +61,7 @@ pub(crate) fn encode(
         shown.iter().map(|(source, archive)| (*source, archive.findings())),
     )?;
     backups(encoder, &shown)?;
+    drills(encoder, &shown, now)?;
     let mut count = |name, unit: Option<&Unit>, help, value: fn(&ArchiveStatus) -> u64| {
         let rows = shown.iter().map(|(source, archive)| (*source, value(archive)));
         counters(encoder, name, unit, help, rows)
@@ -107,6 +108,44 @@ fn backups(encoder: &mut DescriptorEncoder, shown: &[(SourceLabel<'_>, ArchiveSt
         "binlogd_recoverable_to_timestamp",
         "The newest moment that the archive alone restores, by the source's clock, absent where it restores none",
         |backups| backups.recoverable_to,
+    )
+}
+
+/// What drills have shown.
+fn drills(
+    encoder: &mut DescriptorEncoder,
+    shown: &[(SourceLabel<'_>, ArchiveStatus)],
+    now: Timestamp,
+) -> Result {
+    let all = || shown.iter().filter_map(|(source, archive)| Some((*source, archive.drill.as_ref()?)));
+    let passed = || all().filter_map(|(source, drill)| Some((source, drill.last_passed.as_ref()?)));
+    gauges(
+        encoder,
+        "binlogd_drill_last_passed",
+        None,
+        "1 when the last drill has brought back what it must, otherwise 0, absent before the first",
+        all().filter_map(|(source, drill)| Some((source, u64::from(drill.list.first()?.passed)))),
+    )?;
+    gauges(
+        encoder,
+        "binlogd_drill_overdue",
+        None,
+        "1 while no drill has passed for two days, otherwise 0",
+        all().map(|(source, drill)| (source, u64::from(drill.overdue(now).is_some()))),
+    )?;
+    gauges(
+        encoder,
+        "binlogd_drill_last_success_timestamp",
+        Some(&Unit::Seconds),
+        "When the last drill that passed ended, absent before the first",
+        passed().map(|(source, result)| (source, seconds(result.finished))),
+    )?;
+    gauges(
+        encoder,
+        "binlogd_drill_duration",
+        Some(&Unit::Seconds),
+        "How long the last drill took that passed: the measured time to recover; absent before the first",
+        passed().map(|(source, result)| (source, result.seconds.ceil() as u64)),
     )
 }
 

@@ -41,6 +41,7 @@ pub(super) fn fill(
     view.put("ladder", ladder(source));
     view.put("charts", charts(&monitor.history(name, now)?, now));
     view.put("backups", tables::backups(source.archive.as_ref(), now));
+    view.put("drills", tables::drills(source.archive.as_ref(), now));
     view.put("timelines", timelines(source, now));
     view.put("gtids", gtids(&own, source, &rows, now));
     view.put("peers", peers(&rows.peers, now));
@@ -213,6 +214,7 @@ pub(super) fn body(view: &View, name: &str) -> Markup {
         }
         section aria-labelledby="h-charts" { h2 id="h-charts" { "The last hour" } div id="charts" class="charts" { (view.part("charts")) } }
         section aria-labelledby="h-backups" { h2 id="h-backups" { "Backups" } div id="backups" { (view.part("backups")) } }
+        section aria-labelledby="h-drills" { h2 id="h-drills" { "Drills" } div id="drills" { (view.part("drills")) } }
         section aria-labelledby="h-timelines" { h2 id="h-timelines" { "Timelines" } div id="timelines" { (view.part("timelines")) } }
         section aria-labelledby="h-readers" { h2 id="h-readers" { "Readers" } div id="readers" { (view.part("readers")) } }
         section aria-labelledby="h-peers" { h2 id="h-peers" { "Other binlogds of this source" } div id="peers" { (view.part("peers")) } }

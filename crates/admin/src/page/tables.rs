@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
 use status::units;
 use status::view::{ReaderRow, Readers, SlotRow};
-use status::{ArchiveStatus, BackupStatus, Event, ServeStatus};
+use status::{ArchiveStatus, BackupStatus, DrillResult, Event, ServeStatus};
 
 /// More readers are in the JSON.
 const READERS_MAX: usize = 100;
@@ -108,6 +108,48 @@ fn backup_row(backup: &BackupStatus, now: Timestamp) -> Markup {
                     (None, _) => span class="warning text" { "LACKING: " (backup.log_lacking.as_deref().unwrap_or_default()) },
                 }
             }
+        }
+    }
+}
+
+/// What drills have shown, a line a night.
+pub(super) fn drills(archive: Option<&ArchiveStatus>, now: Timestamp) -> Markup {
+    let Some(drill) = archive.and_then(|archive| archive.drill.as_ref()) else {
+        return html! { p class="dim" { "No drill is wanted: [drill] of the configuration." } };
+    };
+    html! {
+        @if drill.list.is_empty() { p class="dim" { "No drill was made yet." } }
+        @else {
+            div class="scroll" tabindex="0" role="group" aria-label="Drills" {
+                table {
+                    thead { tr {
+                        th scope="col" { "Began" } th scope="col" { "Result" } th scope="col" { "From backup" }
+                        th scope="col" { "Brought to" } th scope="col" class="number" { "Tables" }
+                        th scope="col" class="number" { "Size" } th scope="col" class="number" { "Took" }
+                    } }
+                    tbody { @for result in drill.list.iter() { (drill_row(result, now)) } }
+                }
+            }
+        }
+    }
+}
+
+fn drill_row(result: &DrillResult, now: Timestamp) -> Markup {
+    let steps = result.steps.iter().map(|step| format!("{} {:.1} s", step.name, step.seconds));
+    html! {
+        tr {
+            th scope="row" { (moment(result.started, now)) }
+            td {
+                @if result.passed { "passed" span class="dim" { ": " (result.proof_in_words) } }
+                @else { span class="warning text" { "FAILED: " (result.fault) } }
+            }
+            td { (result.backup) }
+            td title=(result.until) {
+                @match result.until_time { Some(at) => (moment(at, now)), None => (short(&result.until)) }
+            }
+            td class="number" { (units::count(result.tables)) }
+            td class="number" { (units::bytes(result.bytes)) }
+            td class="number" title=(steps.collect::<Vec<_>>().join(", ")) { (units::duration(result.seconds as u64)) }
         }
     }
 }

@@ -8,9 +8,10 @@ use super::style::paint;
 use super::{status, top};
 use ::status::{
     ArchiveFinding, ArchivePrune, ArchiveState, ArchiveStatus, ArchiveVerify, Counted, DaemonMonitor,
-    Demanded, DiskHang, DiskSpace, Ladder, LastError, Level, Missing, NodeStanding, NodeStatus, PeerStatus,
-    QuorumStatus, ReaderStatus, RecordedGap, SemiSyncLook, SemiSyncStatus, ServeStatus, Serving, SlotStatus,
-    SourceFacts, SourceMonitor, SourceState, Stuck, TimelineStatus, Verified,
+    Demanded, DiskHang, DiskSpace, DrillResult, DrillsStatus, Ladder, LastError, Level, Missing,
+    NodeStanding, NodeStatus, PeerStatus, QuorumStatus, ReaderStatus, RecordedGap, SemiSyncLook,
+    SemiSyncStatus, ServeStatus, Serving, SlotStatus, SourceFacts, SourceMonitor, SourceState, Stuck,
+    TimelineStatus, Verified,
 };
 use admin::AdminServer;
 use codec::Position;
@@ -111,6 +112,16 @@ impl Scene {
             archive.complete_until = Some(Timestamp::now());
             change(archive);
         });
+    }
+
+    /// A drill so many days ago.
+    fn drilled(&self, days: i64, passed: bool) {
+        let at = ago_days(days);
+        let result = DrillResult { started: at, finished: at, passed, ..DrillResult::default() };
+        let last_passed = passed.then(|| result.clone());
+        let drill =
+            DrillsStatus { since: at, last_passed, list: Arc::new([result]), ..DrillsStatus::default() };
+        self.archive(|archive| archive.drill = Some(drill));
     }
 
     fn peer(&self, change: impl FnOnce(&mut PeerStatus)) {
@@ -498,6 +509,9 @@ const STATES: &[State] = &[
         },
         None,
     ),
+    ("a drill has passed", Fine, true, |it| it.drilled(0, true), None),
+    ("a drill has failed", Warning, true, |it| it.drilled(0, false), None),
+    ("no drill has passed for long", Warning, true, |it| it.drilled(3, true), None),
     (
         "no verification of the archive comes to its end",
         Warning,

@@ -16,6 +16,7 @@
 
 mod archiving;
 mod controls;
+mod drilling;
 mod ending;
 mod keeper;
 mod logging;
@@ -29,6 +30,7 @@ mod verified;
 pub(crate) mod watch;
 
 use crate::daemon::archiving::past::seen_by_readers;
+use crate::daemon::drilling::{Drilled, Drilling};
 use crate::daemon::watch::descriptors::{Descriptors, TooFew};
 use crate::daemon::watch::hang::HangWatch;
 use admin::{AddressFile, AdminServer};
@@ -73,8 +75,8 @@ const READERS_MAX: u32 = 100_000;
 pub(crate) struct Reload<'a> {
     /// Reads the configuration again.
     pub read: &'a dyn Fn() -> Result<Loaded, ConfigError>,
-    /// It stands in a file. Flags stay what they are; only the password that they point to can be another one.
-    pub(crate) from_file: bool,
+    /// The file in which it stands. Flags, with `None`, stay what they are; only the password that they point to can be another one.
+    pub(crate) file: Option<&'a Path>,
 }
 
 /// Runs until a signal asks for the end.
@@ -104,6 +106,8 @@ pub(crate) fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
     let archive = archive.transpose().context("the archive ([archive])")?;
     let indexing = config.search_index.then(SearchIndexing::start).transpose();
     let indexing = indexing.context("cannot start a thread")?;
+    let drilling = config.drill.clone().zip(reload.file).map(|(drill, file)| Drilling::start(drill, file));
+    let drilling = drilling.transpose().context("cannot start a thread")?;
     let receivers = BTreeMap::new();
     let mut daemon = Daemon {
         config,
@@ -118,6 +122,7 @@ pub(crate) fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
         retention,
         archive,
         indexing,
+        drilling,
     };
     daemon.check_copies()?;
     daemon.monitor.disk.set_warn(daemon.config.disk_warn);
@@ -144,7 +149,7 @@ pub(crate) fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
         }
     }
     daemon.service_manager.stopping();
-    daemon.indexing = None;
+    (daemon.indexing, daemon.drilling) = (None, None);
     // By its own node, which is still there.
     daemon.controls.promoting.end();
     if !daemon.stop_all() {
@@ -204,6 +209,8 @@ struct Daemon {
     archive: Option<Archive>,
     /// Makes search indexes; `None` when nobody wants them.
     indexing: Option<SearchIndexing>,
+    /// Tries the way back; `None` when nobody wants that.
+    drilling: Option<Drilling>,
 }
 
 impl Daemon {
@@ -435,6 +442,15 @@ impl Daemon {
             monitor: upstream.monitor.clone(),
             fsync_mode: source.fsync_mode,
         };
+        if let Some(drilling) = &self.drilling {
+            let drilled = Drilled {
+                folder: copy.folder.clone(),
+                storage: copy.storage.beside(),
+                published: copy.published.clone(),
+                monitor: copy.monitor.clone(),
+            };
+            drilling.add(&source.name, drilled);
+        }
         let archiving = archive.start(copy);
         let kept: Arc<dyn Readers> = archiving.needs();
         purger.heeds(Arc::downgrade(&kept));
@@ -451,6 +467,9 @@ impl Daemon {
         self.retention.remove(name);
         if let Some(indexing) = &self.indexing {
             indexing.remove(name);
+        }
+        if let Some(drilling) = &self.drilling {
+            drilling.remove(name);
         }
         if let Some(receiver) = self.receivers.remove(name) {
             let _ = receiver.thread.join(); // A panic has been reported by the guard.

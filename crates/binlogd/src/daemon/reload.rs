@@ -54,7 +54,7 @@ impl Daemon {
         self.retention.set_rules(new.retention);
         self.reload_admin(new.admin);
         self.reload_serving(new.serve);
-        if reload.from_file {
+        if reload.file.is_some() {
             let sources = self.config.sources.len();
             tracing::info!(sources, added, removed, started_again = again, "configuration reloaded");
         } else if !is_another {

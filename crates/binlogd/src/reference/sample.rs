@@ -10,10 +10,10 @@ use quorum::{Held, Promise, Reply};
 use setup::promote::{AbsentNode, LostTail, PromoteAnswer, RepointedHost};
 use status::{
     ArchiveFinding, ArchivePrune, ArchiveState, ArchiveVerify, BackupStatus, BackupsStatus, Counted,
-    DaemonMonitor, Demanded, DiskSpace, DurableAnswer, Event, Ladder, LastError, Level, Missing,
-    NodeStanding, NodeStatus, PeerStatus, PreviousTimeline, QuorumAnswer, QuorumStatus, ReaderStatus, Recent,
-    RecordedGap, Regained, SemiSyncLook, SemiSyncStatus, ServeCounters, ServeStatus, Serving, SlotStatus,
-    SourceMonitor, SourceState, TimelineStatus, Verified,
+    DaemonMonitor, Demanded, DiskSpace, DrillResult, DrillStep, DrillsStatus, DurableAnswer, Event, Ladder,
+    LastError, Level, Missing, NodeStanding, NodeStatus, PeerStatus, PreviousTimeline, QuorumAnswer,
+    QuorumStatus, ReaderStatus, Recent, RecordedGap, Regained, SemiSyncLook, SemiSyncStatus, ServeCounters,
+    ServeStatus, Serving, SlotStatus, SourceMonitor, SourceState, TimelineStatus, Verified,
 };
 use std::path::Path;
 use std::sync::Arc;
@@ -198,6 +198,7 @@ fn source() -> SourceMonitor {
             error: Some(error("the store answered 503 SlowDown")),
         });
         archive.backups = Some(backups());
+        archive.drill = Some(drills());
         archive.prune = Some(ArchivePrune {
             keep: "7d 4w 12m".to_owned(),
             at: Some(at(0)),
@@ -269,6 +270,31 @@ fn backups() -> BackupsStatus {
         recoverable_from: Some(at(0)),
         recoverable_to: Some(at(3_600)),
         list: Arc::new([backup]),
+    }
+}
+
+fn drills() -> DrillsStatus {
+    let result = DrillResult {
+        backup: "20260225T033000Z-0badcafe".to_owned(),
+        started: at(0),
+        finished: at(313),
+        seconds: 312.4,
+        until: "mysql-bin.000042:5120".to_owned(),
+        until_time: Some(at(0)),
+        proof: "next-backup".to_owned(),
+        proof_in_words: "each of 123 tables equals the next backup's".to_owned(),
+        tables: 123,
+        bytes: 5 * GIB,
+        passed: true,
+        fault: "a table differs".to_owned(),
+        steps: vec![DrillStep { name: "fetch and load".to_owned(), seconds: 200.1 }],
+    };
+    DrillsStatus {
+        since: at(0),
+        due: Some(at(86_400)),
+        running_since: Some(at(0)),
+        last_passed: Some(result.clone()),
+        list: Arc::new([result]),
     }
 }
 

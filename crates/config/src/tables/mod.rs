@@ -4,6 +4,7 @@
 mod admin;
 mod archive;
 mod backup;
+mod drill;
 mod log;
 pub mod password;
 mod retention;
@@ -16,6 +17,7 @@ mod users;
 pub use admin::{AdminConfig, AdminKeys, AdminUser, AdminUserKeys};
 pub use archive::{ArchiveConfig, ArchiveKeys};
 pub use backup::{BackupConfig, BackupKeys};
+pub use drill::{DrillBackup, DrillConfig, DrillKeys};
 pub use log::{LogConfig, LogFormat, LogKeys, LogLevel};
 pub use retention::{RetentionConfig, RetentionKeys};
 pub(crate) use root::build;
@@ -39,6 +41,7 @@ pub fn declared(section: Section) -> Declared {
         Section::Retention => RetentionKeys::DECLARED,
         Section::Archive => ArchiveKeys::DECLARED,
         Section::Backup => BackupKeys::DECLARED,
+        Section::Drill => DrillKeys::DECLARED,
         Section::Source => SourceKeys::DECLARED,
     }
 }

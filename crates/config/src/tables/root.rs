@@ -10,6 +10,7 @@ use super::super::value::DiskWarn;
 use super::admin::{self, AdminConfig};
 use super::archive::{self, ArchiveConfig};
 use super::backup::{self, BackupConfig};
+use super::drill::{self, DrillConfig};
 use super::log::{LogConfig, LogKeys};
 use super::password::Environment;
 use super::retention::{RetentionConfig, RetentionKeys};
@@ -50,6 +51,8 @@ table! {
     field archive: Option<ArchiveConfig>;
     /// How long backups stay there.
     field backup: BackupConfig;
+    /// When the way back is tried; `None` for never.
+    field drill: Option<DrillConfig>;
     /// The servers to copy. Never empty; names are unique.
     field sources: Vec<SourceConfig>;
 }
@@ -77,9 +80,10 @@ pub(crate) fn build(
     let retention = RetentionKeys::read(&document.one(Section::Retention), findings).whole();
     let archive = archive::build(document, &sources, findings);
     let backup = backup::build(document, archive.as_ref(), &sources, findings);
+    let drill = drill::build(document, archive.as_ref(), findings);
     let sources: Vec<Option<SourceConfig>> = sources
         .into_iter()
         .map(|keys| source::build(keys, environment, (serves, listen), findings))
         .collect();
-    root.whole(admin, log, serve, retention, archive, backup, sources.into_iter().collect())
+    root.whole(admin, log, serve, retention, archive, backup, drill, sources.into_iter().collect())
 }

@@ -124,3 +124,26 @@ fn one_rule_keeps_backups_and_their_log_where_there_is_an_archive() {
         assert!(error.contains(words), "{lines}: {error}");
     }
 }
+
+#[test]
+fn a_drill_says_when_and_with_what_and_needs_an_archive() {
+    let drilled = |lines: &str| {
+        let loaded = parse(&format!("{SOURCE}{lines}")).map(|loaded| loaded.config.drill);
+        loaded.map_err(|error| error.to_string())
+    };
+    let archive = "[archive]\nurl = \"s3://b\"\n";
+    assert_eq!(drilled(&format!("{archive}[drill]\n")), Ok(None));
+    let least = "[drill]\nat = \"03:30\"\nserver = \"/usr/sbin/mysqld\"\n";
+    let found = drilled(&format!("{archive}{least}")).unwrap().unwrap();
+    assert_eq!((found.at.hour(), found.at.minute(), found.backup), (3, 30, DrillBackup::Newest));
+    assert_eq!((found.work, found.memory, found.time_limit.as_secs()), (None, 2 << 30, 4 * 3600));
+    for (lines, words) in [
+        (least.to_owned(), "[drill] means nothing without url in [archive]"),
+        (format!("{archive}[drill]\nat = \"03:30\"\n"), "[drill] lacks server"),
+        (format!("{archive}{}", least.replace("03:30", "half past three")), "must be a time of day"),
+        (format!("{archive}{least}backup = \"oldest\"\n"), "random"),
+    ] {
+        let error = drilled(&lines).unwrap_err();
+        assert!(error.contains(words), "{lines}: {error}");
+    }
+}

@@ -81,6 +81,7 @@ pub(super) fn defaults() -> Config {
         retention: no_retention(),
         archive: None,
         backup: BackupConfig::default(),
+        drill: None,
         sources: vec![SourceConfig {
             name: "default".to_owned(),
             hosts: vec![HostPort { host: "127.0.0.1".to_owned(), port: 3306 }],
@@ -165,6 +166,7 @@ fn reads_every_key() {
         retention: no_retention(),
         archive: None,
         backup: BackupConfig::default(),
+        drill: None,
         sources: vec![SourceConfig {
             name: "orders-1".to_owned(),
             hosts: vec![host("db1", 3306), host("db2", 3307), host("::1", 3308)],

@@ -37,6 +37,7 @@ impl SourceRows {
             kept: rows::archived(source)
                 .into_iter()
                 .chain(rows::recoverable(source))
+                .chain(rows::drilled(source))
                 .chain(rows::points(source))
                 .collect(),
             histories: rows::histories(source),

@@ -4,7 +4,7 @@ use super::row::{Row, level, semi_sync};
 use crate::units::{bytes, count, counted, duration, latency};
 use crate::{
     AckReplicasStatus, ArchiveStatus, ArchiveVerify, Level, PeerStatus, QuorumStatus, SourceStatus,
-    StateName, Topic,
+    StateName, Topic, Worry,
 };
 use config::FsyncMode;
 use jiff::Timestamp;
@@ -233,6 +233,30 @@ pub(super) fn recoverable(source: &SourceStatus) -> Option<Row> {
             "the moments of {} alone: none of them has its log",
             counted(backups.count, "backup")
         )),
+    })
+}
+
+/// Whether the way back was tried, and what came of it.
+pub(super) fn drilled(source: &SourceStatus) -> Option<Row> {
+    let drill = source.archive.as_ref()?.drill.as_ref()?;
+    let is_wrong = |problem: &&Worry| problem.kind.starts_with("drill_");
+    let level = source.verdict.problems.iter().filter(is_wrong).map(|problem| problem.level).max();
+    let row = Row::new("drill", level.unwrap_or_default());
+    let mut row = match drill.list.first() {
+        None => row.text("none yet"),
+        Some(last) if last.passed => {
+            let took = duration(last.seconds as u64);
+            row.text("passed ").at_ago(last.started).text(format!(", in {took}: {}", last.proof_in_words))
+        }
+        Some(last) => row.text("FAILED ").at_ago(last.started).text(format!(": {}", last.fault)),
+    };
+    if let (Some(_), Some(passed)) = (drill.failed(), &drill.last_passed) {
+        row = row.line("the last that passed was ").at_ago(passed.started);
+    }
+    Some(match (drill.running_since, drill.due) {
+        (Some(since), _) => row.line("under way since ").at(since),
+        (None, Some(due)) => row.line("the next at ").at(due),
+        (None, None) => row,
     })
 }
 

@@ -16,7 +16,7 @@ pub(super) fn execute(args: &RunArgs) -> ExitCode {
     for warning in &loaded.warnings {
         errln!("warning: {warning}");
     }
-    let reload = Reload { read: &|| args.load(), from_file: args.config.is_some() };
+    let reload = Reload { read: &|| args.load(), file: args.config.as_deref() };
     match crate::daemon::run(loaded.config, &reload) {
         Ok(()) => ExitCode::from(EXIT_OK),
         Err(error) => {

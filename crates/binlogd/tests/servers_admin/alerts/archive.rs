@@ -1,7 +1,7 @@
 //! The archive's folder is not mounted any more, and is mounted again; an object in it is damaged, and put back.
 
 use super::stage::Stage;
-use super::{PATIENCE, receives, source};
+use super::{PATIENCE, received, receives, source};
 use crate::common::daemon::Daemon;
 use jiff::{SignedDuration, Timestamp};
 use std::path::{Path, PathBuf};
@@ -112,4 +112,44 @@ fn the_archive_was_put_back_and_is_given_up() {
     stage.play("The archive was put back", &server);
     stage.daemon.wait_until(|source| source["archive"]["state"] == "current", PATIENCE);
     stage.prometheus.wait_ends("BinlogdArchivePutBack");
+}
+
+/// The throw-away server is none. Then no drill has passed for days, and at last nobody wants one any more.
+#[test]
+#[ignore = "make test-alerts"]
+fn a_drill_fails_and_none_passes_for_long() {
+    let place = tempfile::tempdir().expect("a folder");
+    let archive = format!("file://{}", place.path().join("binlogs").display());
+    let server = source(&[]);
+    let archived = format!("[archive]\nurl = '{archive}'\ninterval = '1s'\n");
+    let config = |drill: &str| format!("{archived}{drill}{}", received(&server, ""));
+    let daemon = Daemon::start_from(&config(""));
+    daemon.wait_until(|source| !source["archive"]["archived"].is_null(), PATIENCE);
+    let mut stage = Stage::new(daemon, &[]);
+    stage.archive = Some(archive);
+
+    let soon = Timestamp::now() + SignedDuration::from_secs(8);
+    let at = soon.to_zoned(jiff::tz::TimeZone::system()).strftime("%H:%M:%S").to_string();
+    stage.daemon.write_config(&config(&format!("[drill]\nat = '{at}'\nserver = '/bin/false'\n")));
+    stage.restart();
+    stage.prometheus.wait_fires("BinlogdDrillFails");
+    stage.play("A drill fails", &server);
+    let source = stage.daemon.source();
+    let drill = &source["archive"]["drill"];
+    assert!(drill["list"][0]["fault"] != "" && drill["last_passed"].is_null(), "{drill:#}");
+
+    // As if that had gone on since days.
+    stage.stop();
+    let results = stage.daemon.data_dir().join("default/drills.jsonl");
+    let text = std::fs::read_to_string(&results).expect("the results");
+    let (_, rest) = text.split_once('\n').expect("a head");
+    let long_ago = Timestamp::now() - SignedDuration::from_hours(24 * 3);
+    std::fs::write(&results, format!("{{\"since\":\"{long_ago}\"}}\n{rest}")).expect("a file");
+    stage.start();
+    stage.prometheus.wait_fires("BinlogdDrillOverdue");
+    stage.play("No drill has passed for long", &server);
+    stage.daemon.write_config(&config(""));
+    stage.restart();
+    stage.prometheus.wait_ends("BinlogdDrillFails");
+    stage.prometheus.wait_ends("BinlogdDrillOverdue");
 }

@@ -9,7 +9,7 @@ use crate::common::readers::serve_port;
 use crate::common::{Server, workspace};
 
 /// Verbs that answer by their exit code how things stand: 1 is an answer.
-const ANSWERS_BY_CODE: [&str; 4] = ["status", "doctor", "forks", "verify"];
+const ANSWERS_BY_CODE: [&str; 5] = ["status", "doctor", "forks", "verify", "backups"];
 
 /// Commands that say nothing when all is well, or where they may not look.
 const SILENT: [&str; 6] = ["mv ", "cp ", "mkdir ", "dmesg", "lost.sql", "mysqlbinlog "];
@@ -20,6 +20,8 @@ pub(super) struct Stage {
     pub(super) daemon: Daemon,
     /// Flags of the next start.
     pub(super) flags: Vec<String>,
+    /// Where the archive is, where no flag says it.
+    pub(super) archive: Option<String>,
     /// Others that are scraped.
     pub(super) others: Vec<(&'static str, String)>,
     runs: bool,
@@ -41,7 +43,8 @@ impl Stage {
         shim("sudo", "shift 2; exec \"$@\"");
         let flags = flags.iter().map(|&flag| flag.to_owned()).collect();
         let prometheus = Prometheus::start();
-        let stage = Stage { prometheus, daemon, flags, others: Vec::new(), runs: true, folder };
+        let stage =
+            Stage { prometheus, daemon, flags, archive: None, others: Vec::new(), runs: true, folder };
         stage.scrape();
         stage.prometheus.wait_quiet();
         stage
@@ -117,7 +120,8 @@ impl Stage {
         };
         let admin = if self.runs { self.daemon.admin_address() } else { String::new() };
         let mut text = line.replace("binlogd status", &asked);
-        let archive = self.flags.iter().find_map(|flag| flag.strip_prefix("--archive-url="));
+        let of_flags = self.flags.iter().find_map(|flag| flag.strip_prefix("--archive-url="));
+        let archive = of_flags.or(self.archive.as_deref());
         for (word, here) in [
             ("s3://bucket/binlogs", archive.unwrap_or_default().to_owned()),
             ("/var/lib/binlogd/orders", format!("{data_dir}/default")),

@@ -2,6 +2,7 @@
 
 use super::told::{Whose, problem, quoted};
 use crate::archive::ArchiveStatus;
+use crate::archive::drill::DrillResult;
 use crate::events::Level::{Critical, Notice, Warning};
 use crate::judge::verdict::{Topic, Worry};
 use crate::past::LastError;
@@ -31,6 +32,10 @@ pub(crate) enum OfArchive<'a> {
     VerifyLate(Timestamp),
     /// What the rule of `[backup]` wants gone stays there.
     NotPruned(&'a LastError),
+    /// The last drill did not bring back what it must.
+    DrillFailed(&'a DrillResult),
+    /// No drill has passed since then.
+    DrillOverdue(Timestamp),
     /// Files that are wanted gone stay here.
     FilesStay(&'a LastError),
 }
@@ -57,6 +62,9 @@ impl<'a> OfArchive<'a> {
             found.extend(verify.due.filter(is_late).map(OfArchive::VerifyLate));
         }
         found.extend(archive.prune.iter().filter_map(|prune| prune.error.as_ref()).map(OfArchive::NotPruned));
+        found.extend(archive.drill.iter().filter_map(|drill| drill.failed()).map(OfArchive::DrillFailed));
+        found
+            .extend(archive.drill.iter().filter_map(|drill| drill.overdue(now)).map(OfArchive::DrillOverdue));
         found.extend(archive.kept.as_ref().filter(|_| archive.kept_findings == 0).map(OfArchive::FilesStay));
         found
     }
@@ -113,6 +121,18 @@ impl<'a> OfArchive<'a> {
                 "archive_not_pruned",
                 Notice,
                 format!("Old backups stay in the archive against keep in [backup]: {}", error.message),
+                "",
+            ),
+            OfArchive::DrillFailed(result) => made(
+                "drill_failed",
+                Warning,
+                format!("The drill of {} failed: {}", human_time(result.started), result.fault),
+                "Until one passes nobody knows whether these backups lead back.",
+            ),
+            OfArchive::DrillOverdue(since) => made(
+                "drill_overdue",
+                Warning,
+                format!("No drill has passed since {}, and one is wanted each day.", human_time(*since)),
                 "",
             ),
             OfArchive::FilesStay(kept) => {

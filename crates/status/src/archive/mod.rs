@@ -1,9 +1,13 @@
 //! How the archive of a source stands: up to where the object store has its history.
 
-use super::backups::{ArchivePrune, BackupsStatus};
-use super::lock::lock;
-use super::past::LastError;
+pub(crate) mod backups;
+pub(crate) mod drill;
+
+use self::backups::{ArchivePrune, BackupsStatus};
+use self::drill::DrillsStatus;
 use crate::ladder::place;
+use crate::lock::lock;
+use crate::past::LastError;
 use codec::Position;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -103,6 +107,8 @@ pub struct ArchiveStatus {
     pub backups: Option<BackupsStatus>,
     /// How the rule of `[backup]` is followed; null without one.
     pub prune: Option<ArchivePrune>,
+    /// What drills have shown; null without `[drill]`, and before the copy was opened.
+    pub drill: Option<DrillsStatus>,
 }
 
 /// The verification of the archive on a schedule: its last run, over restarts.
