@@ -19,6 +19,8 @@ pub enum Tool {
     MariadbDump,
     /// MariaDB's copy of the data folder.
     MariadbBackup,
+    /// MySQL's CLONE plugin, into a folder on the server's machine.
+    Clone,
     /// A command of the operator's.
     Command,
 }
@@ -31,6 +33,8 @@ pub enum Stream {
     Sql,
     /// A data folder, which `mbstream -x` unpacks and `mariadb-backup --prepare` makes ready.
     Mbstream,
+    /// A data folder that a server of the same version starts on, as a tar.
+    Tar,
     /// What a command of the operator's wrote.
     Other,
 }
@@ -87,6 +91,7 @@ impl Tool {
             Tool::Mysqldump => "mysqldump",
             Tool::MariadbDump => "mariadb-dump",
             Tool::MariadbBackup => "mariadb-backup",
+            Tool::Clone => "clone",
             Tool::Command => "command",
         }
     }

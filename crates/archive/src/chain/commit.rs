@@ -14,8 +14,8 @@ use std::collections::BTreeSet;
 
 /// The form of commits and snapshots that this version writes, and the newest that it reads. In format 1 no file had an
 /// [`Index`], and the history kept all segments. Before format 3 the history kept nothing of a file that expired. Before format 4
-/// there were no backups, and nobody signed.
-pub const FORMAT: u32 = 4;
+/// there were no backups, and nobody signed; before format 5 none by CLONE.
+pub const FORMAT: u32 = 5;
 
 /// The longest commit that is read, in bytes. GTID sets make the longest.
 pub(crate) const COMMIT_BYTES_MAX: u64 = 64 << 20;

@@ -73,6 +73,13 @@ pub(super) fn mbstream(
     })
 }
 
+/// A data folder that a server of that version starts on, as a tar.
+pub(super) fn tar(passing: &mut Passing<'_, '_>, folder: &Folder) -> Result<(), NoServer> {
+    let mut command = Command::new("tar");
+    command.arg("-x").arg("-C").arg(folder.data());
+    pass(passing, command, Path::new("tar"), "unpacking the backup")
+}
+
 /// Hands the stream to a program. Only behind its last byte, with which the whole was compared, the program sees its end.
 fn pass(
     passing: &mut Passing<'_, '_>,
@@ -135,7 +142,7 @@ fn end_of(said: &str) -> String {
 /// Whether what a stream is can be put back without a hand.
 pub(super) fn may_be_loaded(stream: Stream) -> Result<(), NoServer> {
     match stream {
-        Stream::Sql | Stream::Mbstream => Ok(()),
+        Stream::Sql | Stream::Mbstream | Stream::Tar => Ok(()),
         Stream::Other => Err(NoServer::Refused(
             "the backup was written by a command of yours, and binlogd does not know how to put it back: restore it by hand, then binlogd restore \
              --into"

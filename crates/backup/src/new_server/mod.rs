@@ -106,16 +106,19 @@ impl<'a> NewServer<'a> {
         let mut passing = Passing { stream, bytes, is_over: order.is_over, hear };
         let clock = order.clock;
         let in_folder = |error: io::Error| NoServer::Folder(format!("{}: {error}", folder.root().display()));
-        if order.backup.record.stream == Stream::Mbstream {
-            load::mbstream(&mut passing, &folder, order.programs)?;
-            folder.hand_over().map_err(in_folder)?;
-        } else {
-            how.initialise(&folder)?;
-            let running = Running::start(&how, &folder, clock)?;
-            load::statements(&mut passing, &folder, order.programs, how.program.kind)?;
-            // The dump has brought accounts, which count when the server begins anew.
-            running.stop(false, clock)?;
+        match order.backup.record.stream {
+            Stream::Mbstream => load::mbstream(&mut passing, &folder, order.programs)?,
+            Stream::Tar => load::tar(&mut passing, &folder)?,
+            Stream::Sql | Stream::Other => {
+                how.initialise(&folder)?;
+                let running = Running::start(&how, &folder, clock)?;
+                load::statements(&mut passing, &folder, order.programs, how.program.kind)?;
+                // The dump has brought accounts, which count when the server begins anew.
+                running.stop(false, clock)?;
+            }
         }
+        // Its files, where a program of ours wrote them; else they are its own already.
+        folder.hand_over().map_err(in_folder)?;
         let running = Running::start(&how, &folder, clock)?;
         let server = NewServer { order, folder, how, running };
         server.is_the_one()?;

@@ -5,11 +5,13 @@
 //!   → the tool is started, its password in memory alone               program.rs, option_file.rs
 //!   → its stream passes, beginning and end are kept                   watched.rs
 //!   → pieces in the store, read once, on no disk                      archive::writer::stream
+//!   (CLONE writes no stream: a folder, which becomes one             clone.rs)
 //!   → its exit, its end mark, its point; the server once more         here
 //!   → one commit                                                      archive::writer::stream
 //! ```
 #![allow(clippy::disallowed_methods, reason = "tools of operators are outside")]
 
+mod clone;
 mod option_file;
 pub mod program;
 mod server;
@@ -54,6 +56,8 @@ pub struct Order {
     pub program: Option<std::path::PathBuf>,
     /// What is added to its arguments.
     pub arguments: Vec<String>,
+    /// Where a clone stands until it is in the store: a folder of the server's machine.
+    pub clone_dir: Option<std::path::PathBuf>,
     /// The point, where a command does not tell it in its stream.
     pub point: Option<String>,
 }
@@ -123,9 +127,11 @@ pub fn take(
     let id = format!("{}-{:08x}", started.strftime("%Y%m%dT%H%M%SZ"), getrandom::u32().unwrap_or(0));
     let tool_version = program.version();
     let pause = |rest| clock.sleep(rest);
-    let ran = run(&program, order, &identity, |stream| {
-        upload(uploader, chain.source(), &id, stream, &pause, progress)
-    })?;
+    let send = |stream: &mut dyn Read| upload(uploader, chain.source(), &id, stream, &pause, progress);
+    let ran = match tool {
+        Tool::Clone => clone::run(&program, order, (&identity, &id), clock, send)?,
+        _ => run(&program, order, &identity, send)?,
+    };
     let point = point_of(&program, order, &ran)?;
     if point.gtids.is_empty() && !is_source(chain.history(), &identity.uuid) {
         return Err(NoBackup::Refused(format!(
@@ -175,6 +181,9 @@ fn may_be_taken(
     if let Some(why) = program.refused() {
         return refused(why);
     }
+    if order.clone_dir.is_some() != (program.tool == Tool::Clone) {
+        return refused("--clone-dir and --tool clone belong together: the folder, on the server's machine and its own to write, holds the clone until it is in the archive".to_owned());
+    }
     if order.point.is_some() && program.tool != Tool::Command {
         return refused(format!("--point is for a command: {} tells its point itself", program.tool));
     }
@@ -199,13 +208,18 @@ fn may_be_taken(
             program.tool
         ));
     }
-    if program.is_dump()
-        && !program.locks_all()
+    if program.needs_snapshots()
         && let Some(tables) = without_snapshot(connection)?
     {
+        let (fate, way) = match program.tool {
+            Tool::Clone => ("CLONE would leave out their rows", ""),
+            _ => (
+                "a dump would have them as of another moment than the rest",
+                ", or let all writers wait for as long as the dump takes: -- --lock-all-tables",
+            ),
+        };
         return refused(format!(
-            "these tables have an engine without snapshots, so a dump would have them as of another moment than the rest: {tables}. Convert them \
-             to InnoDB, or let all writers wait for as long as the dump takes: -- --lock-all-tables"
+            "these tables have an engine without snapshots, so {fate}: {tables}. Convert them to InnoDB{way}"
         ));
     }
     let mut remarks = Vec::new();

@@ -55,6 +55,20 @@ const REFUSED_OF_MARIADB_BACKUP: &[(&str, &str)] = &[
     ("--prepare", "makes no backup"),
 ];
 
+/// The same for the server that is started on a clone.
+const REFUSED_OF_CLONE: &[(&str, &str)] = &[
+    ("--datadir", "names another folder"),
+    ("-h", "names another folder"),
+    ("--init-file", "decides whether the point is told"),
+    ("--initialize", "makes an empty server"),
+    ("--upgrade", "makes another version of it"),
+    ("--log-bin", "writes a log of its own"),
+    (
+        "--defaults",
+        "must be the first of all arguments: write a program that gives it, and name that with --program",
+    ),
+];
+
 /// What a tool is called with.
 #[derive(Debug, Clone)]
 pub struct Program {
@@ -80,6 +94,7 @@ impl Program {
         match self.tool {
             Tool::Mysqldump | Tool::MariadbDump => Stream::Sql,
             Tool::MariadbBackup => Stream::Mbstream,
+            Tool::Clone => Stream::Tar,
             Tool::Command => Stream::Other,
         }
     }
@@ -87,6 +102,11 @@ impl Program {
     /// Whether rows of all tables are read while nobody may write: then each storage engine does.
     pub(super) fn locks_all(&self) -> bool {
         self.arguments.iter().any(|argument| argument == "--lock-all-tables" || argument == "-x")
+    }
+
+    /// Whether rows of an engine without snapshots would be of another moment, or not there at all.
+    pub(super) fn needs_snapshots(&self) -> bool {
+        self.tool == Tool::Clone || self.is_dump() && !self.locks_all()
     }
 
     /// Whether it reads statement by statement, with what other sessions do in between.
@@ -99,6 +119,7 @@ impl Program {
         let refused = match self.tool {
             Tool::Mysqldump | Tool::MariadbDump => REFUSED_OF_DUMPS,
             Tool::MariadbBackup => REFUSED_OF_MARIADB_BACKUP,
+            Tool::Clone => REFUSED_OF_CLONE,
             Tool::Command => return None,
         };
         for argument in &self.arguments {
@@ -128,6 +149,8 @@ impl Program {
     fn path(&self) -> Option<&Path> {
         match self.tool {
             Tool::Command => self.arguments.first().map(Path::new),
+            // The plugin is the server's; the program is the one that starts on what it copied.
+            Tool::Clone => Some(self.path.as_deref().unwrap_or(Path::new("mysqld"))),
             tool => Some(self.path.as_deref().unwrap_or(Path::new(tool.name()))),
         }
     }
@@ -141,7 +164,7 @@ impl Program {
             .path()
             .ok_or("name the command behind --, which writes the backup to its standard output")?;
         let mut command = Command::new(path);
-        if self.tool != Tool::Command {
+        if !matches!(self.tool, Tool::Command | Tool::Clone) {
             command.arg(format!("--defaults-extra-file={}", option_file::PATH));
         }
         match self.tool {
@@ -175,6 +198,8 @@ impl Program {
                     .arg(nowhere)
                     .args(&self.arguments);
             }
+            // Where its folder is, is known later.
+            Tool::Clone => drop(command.arg("--no-defaults").args(&self.arguments)),
             Tool::Command => drop(command.args(self.arguments.iter().skip(1))),
         }
         Ok(command)
@@ -201,7 +226,7 @@ impl Program {
                 let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
                 ("completed OK!", last.trim_end().ends_with("completed OK!"))
             }
-            Tool::Command => return None,
+            Tool::Clone | Tool::Command => return None,
         };
         (!found).then(|| {
             format!(

@@ -114,6 +114,7 @@ pub(super) fn tells(tool: Tool) -> &'static str {
         Tool::Mysqldump => "GTID_PURGED, or CHANGE REPLICATION SOURCE: is its binary log switched on?",
         Tool::MariadbDump => "gtid_slave_pos, or CHANGE MASTER: is its binary log switched on?",
         Tool::MariadbBackup => "\"MySQL binlog position\": is its binary log switched on?",
+        Tool::Clone => "gtid_executed, by the server that was started on it",
         Tool::Command => "what a dump of mysqldump or mariadb-dump says: give --point",
     }
 }

@@ -18,6 +18,7 @@ use repair::searched::{Searchable, SearchedSource};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -392,6 +393,46 @@ fn every_row_was_what_select_gave_mysql() {
 #[test]
 fn every_row_was_what_select_gave_mariadb() {
     every_row_was_what_select_gave("mariadb-11.8");
+}
+
+/// What a fork took from the source is no history, and what stood in a gap is not known.
+#[test]
+fn a_fork_and_a_gap_are_seen() {
+    const FLAGS: [&str; 4] = ["--backoff-max", "1s", "--on-gap", "continue"];
+    let name = "mysql-9.7";
+    let mut source = Server::start(name, &options(name));
+    source.sql("CREATE DATABASE shop; CREATE TABLE shop.t (id INT PRIMARY KEY, v INT); INSERT INTO shop.t VALUES (1, 1), (2, 1)");
+    let mut daemon = Daemon::start(&source, &FLAGS);
+    daemon.wait_caught_up(&source);
+    source.stop();
+    let backup = source.dir().join("backup");
+    let copied = Command::new("cp").arg("-a").arg(source.datadir()).arg(&backup).status().unwrap();
+    assert!(copied.success());
+    source.restart(&[]);
+    source.sql("UPDATE shop.t SET v = 2 WHERE id = 1");
+    daemon.wait_caught_up(&source);
+    daemon.terminate();
+    source.kill();
+    std::fs::remove_dir_all(source.datadir()).unwrap();
+    std::fs::rename(&backup, source.datadir()).unwrap();
+    source.restart(&[]);
+    source.sql("UPDATE shop.t SET v = 3");
+    daemon.restart(&FLAGS);
+    daemon.wait_until(|_| daemon.timeline_dirs().len() == 2, PATIENCE);
+    let mut scene = Scene { source, daemon };
+    let (code, all, said) = scene.row("shop.t", &["--key", "1", "--history"]);
+    let values = all["changes"].as_array().unwrap().iter().map(|one| one["after"]["v"].clone());
+    assert_eq!((code, values.take(2).collect::<Vec<_>>()), (0, vec![3.into(), 1.into()]), "{all:#} {said}");
+
+    scene.daemon.terminate();
+    scene.source.sql("UPDATE shop.t SET v = 4 WHERE id = 1; FLUSH BINARY LOGS; FLUSH BINARY LOGS");
+    let newest = scene.source.sql("SHOW BINARY LOGS");
+    let newest = newest.lines().last().unwrap().split('\t').next().unwrap();
+    scene.source.sql(&format!("PURGE BINARY LOGS TO '{newest}'; UPDATE shop.t SET v = 5 WHERE id = 2"));
+    scene.daemon.restart(&FLAGS);
+    scene.daemon.wait_until(|_| scene.daemon.timeline_dirs().len() == 3, PATIENCE);
+    scene.doubted("shop.t", &["--key", "1"], "(a gap)");
+    assert_eq!(scene.was("shop.t", &["--key", "2"], "v"), 5);
 }
 
 /// How long it takes over many files with search indexes, of which few have the table. Prints it.

@@ -62,7 +62,8 @@ the backup is recorded, in one step: one that broke is never listed, and prune d
 Refused by name: a server that has nothing to do with the archive's source, tables without snapshots, definitions that change while a dump runs, \
 arguments that leave something out.
 
-mysqldump and mariadb-dump work from anywhere; mariadb-backup must run on the server's machine. A command (--tool command -- PROGRAM …) writes \
+mysqldump and mariadb-dump work from anywhere; mariadb-backup and clone must run on the server's machine, and clone needs room there for all data \
+once (--clone-dir), and the server's own program (--program /usr/sbin/mysqld), which recovers the clone and tells its point. A command (--tool command -- PROGRAM …) writes \
 its backup to standard output; its point is read where it writes as a dump does, else give --point.
 
   binlogd backup s3://bucket/binlogs --from mysql://backup@db1
@@ -94,6 +95,9 @@ pub(super) struct BackupArgs {
     /// The tool's program, where it is not on the path
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
+    /// For --tool clone: a folder on the server's machine that the server may write to, with room for all its data
+    #[arg(long, value_name = "DIR")]
+    clone_dir: Option<PathBuf>,
     /// The point that a command's backup holds, where its stream does not tell it: a set of GTIDs, or FILE:POS
     #[arg(long, value_name = "POINT")]
     point: Option<String>,
@@ -124,17 +128,28 @@ enum ToolName {
     Mysqldump,
     MariadbDump,
     MariadbBackup,
+    Clone,
+    Mydumper,
     Command,
 }
 
-impl From<ToolName> for Tool {
-    fn from(name: ToolName) -> Tool {
-        match name {
+/// Of 0.10.1, which Debian 12 and sid have (Debian 13 has none).
+const NO_MYDUMPER: &str = "\
+mydumper cannot be used: the one of Debian (0.10.1) knows no --stream, so it writes into a folder only; and it asks for its point by SHOW MASTER STATUS, \
+which MySQL 8.4 and later do not know. Use mysqldump or mariadb-dump; for speed clone or mariadb-backup";
+
+impl TryFrom<ToolName> for Tool {
+    type Error = String;
+
+    fn try_from(name: ToolName) -> Result<Tool, String> {
+        Ok(match name {
             ToolName::Mysqldump => Tool::Mysqldump,
             ToolName::MariadbDump => Tool::MariadbDump,
             ToolName::MariadbBackup => Tool::MariadbBackup,
+            ToolName::Clone => Tool::Clone,
+            ToolName::Mydumper => return Err(NO_MYDUMPER.to_owned()),
             ToolName::Command => Tool::Command,
-        }
+        })
     }
 }
 
@@ -181,9 +196,10 @@ impl BackupArgs {
     fn order(&self) -> Result<Order, String> {
         Ok(Order {
             server: self.server.options("--from", "the one to back up", &self.from)?,
-            tool: self.tool.map(Tool::from),
+            tool: self.tool.map(Tool::try_from).transpose()?,
             program: self.program.clone(),
             arguments: self.arguments.clone(),
+            clone_dir: self.clone_dir.clone(),
             point: self.point.clone(),
         })
     }

@@ -75,6 +75,9 @@ fn mysql_9_7_by_mysqldump() {
         &[],
     );
     assert!(said.contains("shop.late"), "{said}");
+    let mydumper = shop.command_by(&shop.tool, &["--tool", "mydumper"]).output().expect("it runs");
+    let said = String::from_utf8_lossy(&mydumper.stderr).into_owned();
+    assert!(mydumper.status.code() == Some(2) && said.contains("SHOW MASTER STATUS"), "{said}");
     let said = shop.fails("exit 0", &["--", "--databases", "shop"]);
     assert!(said.contains("--databases leaves out"), "{said}");
     source.sql("CREATE TABLE shop.old (id INT) ENGINE = MyISAM");
@@ -225,4 +228,53 @@ fn mariadb_11_8_by_mariadb_dump_and_mariadb_backup() {
     let drop = "before DROP TABLE shop.orders";
     let said = shop.comes_from_nothing(drop, &had, &["--mariadb-backup", path(&tool)]);
     assert!(said.contains("by mariadb-backup of MariaDB 11.8"), "{said}");
+}
+
+#[test]
+fn mysql_9_7_by_clone() {
+    let shop = Shop::new("mysql-9.7", "");
+    let source = &shop.source;
+    let dir = shop.dir.path().join("clones");
+    // What a run left that was killed.
+    std::fs::create_dir_all(dir.join("binlogd-clone-old/shop")).unwrap();
+    std::fs::write(dir.join("notes"), "not ours").unwrap();
+    let clone = ["--tool", "clone", "--clone-dir", path(&dir)];
+    let said = shop.fails("exit 0", &clone);
+    assert!(said.contains("INSTALL PLUGIN clone"), "{said}");
+    source.sql("INSTALL PLUGIN clone SONAME 'mysql_clone.so'");
+    let server = shop.programs().join("mysqld");
+    let output = under_load(source, || shop.command_by(&server, &clone).output().expect("it runs"));
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    assert!(output.status.success() && said.contains("its log is whole until "), "{said}");
+    let left = || std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
+    assert_eq!(left(), ["notes"]);
+
+    // Killed while its clone is there; the next run removes it.
+    let other = shop.dir.path().join("slow");
+    program(&other, "[ \"$1\" = --version ] || exec sleep 600");
+    let mut child = shop.command_by(&other, &clone).stderr(Stdio::null()).spawn().expect("it runs");
+    wait_within(PATIENCE, "a clone is there", || left().len() == 2);
+    child.kill().expect("it runs");
+    child.wait().expect("it ends");
+    assert_eq!(left().len(), 2);
+    // A clone goes on at the server when nobody waits for it.
+    let clones = "SELECT COUNT(*) FROM information_schema.PROCESSLIST WHERE INFO LIKE 'CLONE%'";
+    wait_within(PATIENCE, "no clone is made", || source.sql(clones).trim() == "0");
+
+    // Servers that lie: one that tells nothing, and one that tells what its clone cannot have.
+    assert!(shop.fails("exit 0", &clone).contains("did not tell gtid_executed"));
+    let uuid = source.sql("SELECT @@server_uuid");
+    let lie = format!(
+        "for a; do [[ $a != --datadir=* ]] || echo '{}:1' > \"${{a#*=}}/binlogd.point\"; done",
+        uuid.trim()
+    );
+    let said = shop.fails(&lie, &clone);
+    assert!(said.contains("does not lie between"), "{said}");
+    assert_eq!(left(), ["notes"]);
+
+    source.sql("INSERT INTO shop.orders (v) VALUES ('behind it')");
+    wait_archived(&shop.daemon, source);
+    shop.place.assert_sound();
+    let said = shop.comes_from_nothing("end", &checksums(source, "shop"), &[]);
+    assert!(said.contains("by clone of MySQL 9.7"), "{said}");
 }

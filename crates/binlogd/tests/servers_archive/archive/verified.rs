@@ -162,8 +162,9 @@ fn damage_in_the_archive_is_found_beside_the_uploads_and_remembered() {
     daemon.write_config(&config(&format!("{ALWAYS}sign_key = '{}'\n", private.display())));
     daemon.restart(&[]);
     a_signed_history_cannot_be_forged(&place, &source, &mut daemon, key.path());
-    // Without the key nobody goes on.
     daemon.terminate();
+    a_signed_backup_cannot_be_changed(&place, &source, key.path());
+    // Without the key nobody goes on.
     daemon.write_config(&config(ALWAYS));
     daemon.restart(&[]);
     source.sql("INSERT INTO d.t0 (k) VALUES (1)");
@@ -250,6 +251,28 @@ fn a_signed_history_cannot_be_forged(place: &Place, source: &Server, daemon: &mu
     daemon.restart(&[]);
     wait_archived(daemon, source);
     place.run("verify", &asked);
+}
+
+/// The record of a backup is changed by somebody who may write to the store, and its hash fits, because no commit is behind it.
+fn a_signed_backup_cannot_be_changed(place: &Place, source: &Server, dir: &Path) {
+    let [public, private] = ["sign.pub", "sign.key"].map(|name| dir.join(name).display().to_string());
+    let from = format!("mysql://root@127.0.0.1:{}", source.port());
+    let command = ["--tool", "command", "--point", "mysql-bin.000001:4", "--", "echo", "data"];
+    let said = place.run_failing("backup", &[&["--from", &*from][..], &command].concat());
+    assert!(said.contains("here is no key to sign"), "{said}");
+    place.run("backup", &[&["--from", &*from, "--sign-key", &private][..], &command].concat());
+    assert!(place.run("verify", &["--signed-by", &public]).contains("no damage"));
+    let commits = std::fs::read_dir(place.root().join("default/commits")).expect("commits");
+    let newest = commits.map(|entry| entry.expect("a file").path()).max().expect("a commit");
+    let genuine = std::fs::read_to_string(&newest).expect("a commit");
+    let (record, _) = genuine.split_once(",\n  \"signed\"").expect("it is signed");
+    let forged = record.replace("\"position\": 4", "\"position\": 5");
+    assert_ne!(forged, record);
+    std::fs::write(&newest, forged + "}").expect("a file");
+    assert!(place.run("verify", &[]).contains("no damage"), "nothing else tells");
+    let said = place.run_failing("verify", &["--signed-by", &public]);
+    assert!(said.contains("DAMAGED") && said.contains("it is not signed"), "{said}");
+    std::fs::write(&newest, genuine).expect("a file");
 }
 
 /// How many files below a folder have this text.
