@@ -398,7 +398,7 @@ fn every_row_was_what_select_gave_mariadb() {
 /// What a fork took from the source is no history, and what stood in a gap is not known.
 #[test]
 fn a_fork_and_a_gap_are_seen() {
-    const FLAGS: [&str; 4] = ["--backoff-max", "1s", "--on-gap", "continue"];
+    const FLAGS: [&str; 4] = ["--backoff-max", "1s", "--on-gap", "record"];
     let name = "mysql-9.7";
     let mut source = Server::start(name, &options(name));
     source.sql("CREATE DATABASE shop; CREATE TABLE shop.t (id INT PRIMARY KEY, v INT); INSERT INTO shop.t VALUES (1, 1), (2, 1)");
