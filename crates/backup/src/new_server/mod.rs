@@ -106,7 +106,8 @@ impl<'a> NewServer<'a> {
         let mut passing = Passing { stream, bytes, is_over: order.is_over, hear };
         let clock = order.clock;
         let in_folder = |error: io::Error| NoServer::Folder(format!("{}: {error}", folder.root().display()));
-        match order.backup.record.stream {
+        let stream = order.backup.record.stream;
+        match stream {
             Stream::Mbstream => load::mbstream(&mut passing, &folder, order.programs)?,
             Stream::Tar => load::tar(&mut passing, &folder)?,
             Stream::Sql | Stream::Other => {
@@ -117,8 +118,9 @@ impl<'a> NewServer<'a> {
                 running.stop(false, clock)?;
             }
         }
-        // Its files, where a program of ours wrote them; else they are its own already.
-        folder.hand_over().map_err(in_folder)?;
+        if matches!(stream, Stream::Mbstream | Stream::Tar) {
+            folder.hand_over().map_err(in_folder)?;
+        }
         let running = Running::start(&how, &folder, clock)?;
         let server = NewServer { order, folder, how, running };
         server.is_the_one()?;

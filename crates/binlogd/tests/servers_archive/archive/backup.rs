@@ -246,7 +246,8 @@ fn mysql_9_7_by_clone() {
     let output = under_load(source, || shop.command_by(&server, &clone).output().expect("it runs"));
     let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
     assert!(output.status.success() && said.contains("its log is whole until "), "{said}");
-    let left = || std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
+    let left =
+        || std::fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().file_name()).collect::<Vec<_>>();
     assert_eq!(left(), ["notes"]);
 
     // Killed while its clone is there; the next run removes it.
