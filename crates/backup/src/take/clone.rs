@@ -328,6 +328,6 @@ mod tests {
         write_tar(dir.path(), &mut bytes).unwrap();
         let mut tar = tar::Archive::new(&bytes[..]);
         let names = tar.entries().unwrap().map(|entry| entry.unwrap().path().unwrap().display().to_string());
-        assert_eq!(names.collect::<Vec<_>>(), ["ibdata1", "shop", "shop/t.ibd"]);
+        assert_eq!(names.collect::<Vec<_>>(), ["ibdata1", "shop/", "shop/t.ibd"]);
     }
 }
