@@ -12,8 +12,9 @@
 //! The start is not for comfort: a local clone has no point before it. The server writes it into `performance_schema.clone_status` of
 //! the copy, out of what recovery finds there (MySQL 9.7, `clone_pfs_data.cc`), and the server that was cloned shows nothing.
 
+use super::child::{Ran, Running, SAID_LINES_SHOWN, said};
+use super::order::{ANSWER_TIMEOUT, NoBackup, Order};
 use super::program::Program;
-use super::{ANSWER_TIMEOUT, NoBackup, Order, Ran, Running, said};
 use archive::chain::backup::BackupPoint;
 use archive::writer::stream::{StreamError, Uploaded};
 use codec::ServerKind;
@@ -266,7 +267,7 @@ fn ask_copy(program: &Program, same: &[String], dir: &Path, clock: &dyn Clock) -
         status => {
             let how = status.map_or_else(|| "did not end".to_owned(), |status| format!("ended ({status})"));
             let lines: Vec<&str> = said.lines().collect();
-            let last = lines[lines.len().saturating_sub(super::SAID_LINES_SHOWN)..].join("\n");
+            let last = lines[lines.len().saturating_sub(SAID_LINES_SHOWN)..].join("\n");
             Err(NoBackup::Tool(format!(
                 "{name}, started on the clone, {how} and did not tell gtid_executed; it said: {last}. Nothing was recorded"
             )))

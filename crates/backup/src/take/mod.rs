@@ -11,56 +11,35 @@
 //! ```
 #![allow(clippy::disallowed_methods, reason = "tools of operators are outside")]
 
+mod child;
 mod clone;
 mod option_file;
+mod order;
 pub mod program;
 mod server;
 mod watched;
 
+pub use self::order::{NoBackup, Order};
+
+use self::child::{Ran, Running, SAID_LINES_SHOWN, said};
+use self::order::ANSWER_TIMEOUT;
 use self::program::Program;
 use self::server::{Definitions, is_source, stranger, without_snapshot};
 use self::watched::Watched;
+use archive::chain::Chain;
 use archive::chain::backup::{BackupPoint, BackupRecord, Tool};
 use archive::chain::commit::Writer;
 use archive::chain::history::{ArchivedBackup, History};
-use archive::chain::{Chain, ChainError};
 use archive::writer::stream::{StreamError, Uploaded, commit, upload};
 use archive::writer::upload::Uploader;
 use source::clock::Clock;
 use source::identify::SourceIdentity;
 use source::own_session::{Purpose, prepare};
 use std::io::{self, Read};
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
-use wire::{ConnectOptions, Connection, WireError};
-
-/// So much of what a tool says is kept, the newest, in bytes.
-const SAID_BYTES_MAX: usize = 256 << 10;
-
-/// Lines of it that an error shows.
-const SAID_LINES_SHOWN: usize = 5;
-
-/// How long an answer may take: the definitions of a server with a hundred thousand tables.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
-
-/// What is to be backed up, and how.
-#[derive(Debug)]
-pub struct Order {
-    /// The server.
-    pub server: ConnectOptions,
-    /// The tool; `None` for that of the server's kind.
-    pub tool: Option<Tool>,
-    /// Another program of its kind, or of another place.
-    pub program: Option<std::path::PathBuf>,
-    /// What is added to its arguments.
-    pub arguments: Vec<String>,
-    /// Where a clone stands until it is in the store: a folder of the server's machine.
-    pub clone_dir: Option<std::path::PathBuf>,
-    /// The point, where a command does not tell it in its stream.
-    pub point: Option<String>,
-}
+use wire::Connection;
 
 /// Where it goes.
 #[derive(Debug)]
@@ -73,34 +52,6 @@ pub struct Place<'a> {
     pub writer: &'a Writer,
     /// The clock.
     pub clock: &'a dyn Clock,
-}
-
-/// Why no backup was recorded. What was uploaded of it is named by nothing.
-#[derive(Debug, thiserror::Error)]
-pub enum NoBackup {
-    /// The server does not answer.
-    #[error("the server: {0}")]
-    Server(#[from] WireError),
-    /// The archive does not.
-    #[error(transparent)]
-    Chain(#[from] ChainError),
-    /// The stream did not get into the store.
-    #[error(transparent)]
-    Stream(#[from] StreamError),
-    /// The tool cannot be run.
-    #[error("{program} cannot be run: {error}")]
-    NotRun {
-        /// Which.
-        program: String,
-        /// Why.
-        error: io::Error,
-    },
-    /// The tool failed, or wrote a part.
-    #[error("{0}")]
-    Tool(String),
-    /// It would be no backup of the source at its point; in words.
-    #[error("{0}")]
-    Refused(String),
 }
 
 /// Takes a backup. `tell` is given remarks, `progress` plain bytes as they are in the store.
@@ -232,25 +183,6 @@ fn may_be_taken(
     Ok(remarks)
 }
 
-/// A tool that ended well.
-struct Ran {
-    uploaded: Uploaded,
-    /// The point in its stream, or in what it said.
-    point: BackupPoint,
-    remarks: Vec<String>,
-}
-
-/// Stops a tool that nobody waits for any more.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // One that has ended already is not there any more.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 /// Runs the tool to its end while `send` takes its stream.
 fn run(
     program: &Program,
@@ -315,16 +247,4 @@ fn point_of(program: &Program, order: &Order, ran: &Ran) -> Result<BackupPoint, 
         )));
     }
     Ok(point)
-}
-
-/// What a tool says, the newest of it.
-fn said(mut stderr: impl Read) -> String {
-    let (mut all, mut buffer) = (Vec::new(), vec![0; 16 << 10]);
-    while let Ok(read @ 1..) = stderr.read(&mut buffer) {
-        all.extend_from_slice(&buffer[..read]);
-        if all.len() > 2 * SAID_BYTES_MAX {
-            all.drain(..all.len() - SAID_BYTES_MAX);
-        }
-    }
-    String::from_utf8_lossy(&all).into_owned()
 }

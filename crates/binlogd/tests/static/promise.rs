@@ -73,8 +73,8 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
             ("serve/retention/slots.rs", 1),
         ],
     ),
-    // Of a new server: what was fetched for it, and what was for the time being.
-    ("remove_dir", &[("backup/new_server/folder.rs", 2)]),
+    // Of a new server: what was fetched for it, and what was for the time being. Of a clone of ours: it, and what a killed run left.
+    ("remove_dir", &[("backup/new_server/folder.rs", 2), ("backup/take/clone.rs", 2)]),
     // What was unfinished gets its name, what comes from an archive too; a journal that somebody has cut is put aside.
     (
         ".rename(",
@@ -108,7 +108,8 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
             ("setup/write.rs", 1),
         ],
     ),
-    ("fs::write(", &[("binlog/storage/lock.rs", 1)]),
+    // Of a clone: what the server that is started on it does first.
+    ("fs::write(", &[("binlog/storage/lock.rs", 1), ("backup/take/clone.rs", 1)]),
     ("fs::rename(", &[("admin/address.rs", 1), ("binlog/storage/posix.rs", 1)]),
     (
         "fs::remove_file(",
