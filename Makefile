@@ -152,6 +152,10 @@ failovers: ## kill the source under load ROUNDS (20) times on both servers; watc
 	@scripts/stores fetch haproxy >/dev/null
 	BINLOGD_FAILOVER_ROUNDS=$(ROUNDS) cargo test --workspace --locked --test servers_timelines -- failovers:: --nocapture
 
+drills: ## ROUNDS (20) clean drills of a recovery on both servers, and each fault that a drill must find
+	@scripts/servers fetch mysql-9.7 mariadb-11.8
+	BINLOGD_DRILL_ROUNDS=$(ROUNDS) cargo test --workspace --locked --test servers_archive -- drill:: --nocapture
+
 MINUTES ?= 2
 soak: ## break network, binlogd and sources at random for MINUTES (2), and lose nothing
 	@scripts/servers fetch mysql-9.7 mariadb-11.8

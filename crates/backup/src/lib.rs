@@ -4,5 +4,6 @@
 #![warn(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used)]
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used))]
 
+pub mod drill;
 pub mod new_server;
 pub mod take;

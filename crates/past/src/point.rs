@@ -46,6 +46,7 @@ pub(crate) fn cut(line: &Line<'_>, until: &Until) -> Result<Cut, String> {
                 }
             }
         }
+        Until::Executed(_) => Err(format!("{until}: a row is looked for at a GTID, a position or a time")),
         Until::Before(Point { place, .. }) | Until::After(Point { place, .. }) => {
             let is_after = matches!(until, Until::After(_));
             let wanted = match place {

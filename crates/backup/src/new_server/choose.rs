@@ -82,7 +82,7 @@ fn leads(
 }
 
 /// A backup's point as it is given to a restore.
-pub(super) fn backup_at(point: &BackupPoint) -> String {
+pub(crate) fn backup_at(point: &BackupPoint) -> String {
     match &*point.gtids {
         "" => format!("{}:{}", point.file, point.position),
         gtids => gtids.to_owned(),
@@ -93,7 +93,7 @@ pub(super) fn backup_at(point: &BackupPoint) -> String {
 fn reach(until: &Until) -> Option<Reach> {
     let point = match until {
         Until::End => return Some(Reach::End),
-        Until::BeforeStatement(_) => return None,
+        Until::BeforeStatement(_) | Until::Executed(_) => return None,
         Until::Before(point) | Until::After(point) => point,
     };
     Some(match &point.place {

@@ -3,7 +3,7 @@
 use super::no_server::NoServer;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, chown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, chown};
 use std::path::{Path, PathBuf};
 
 /// While it is there the server is not whole.
@@ -50,6 +50,8 @@ impl Folder {
             )));
         }
         let owner = if rustix::process::geteuid().is_root() { user() } else { None };
+        // The server's own user must get there.
+        let owner = owner.filter(|_| root.ancestors().skip(1).all(is_open));
         let folder = Folder { root, owner };
         folder
             .write(MARK, "This server is not whole until binlogd restore --new has ended. Do not start it.\n")
@@ -148,6 +150,11 @@ impl Drop for Fetched {
             let _ = fs::remove_dir_all(&self.folder);
         }
     }
+}
+
+/// Whether everybody gets through a folder.
+fn is_open(folder: &Path) -> bool {
+    fs::metadata(folder).is_ok_and(|folder| folder.mode() & 0o001 != 0)
 }
 
 fn gone(removed: io::Result<()>) -> io::Result<()> {

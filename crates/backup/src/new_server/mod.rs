@@ -13,7 +13,7 @@
 //! Nobody else reaches the server meanwhile: it has no port, and its socket stands in a folder that is ours alone. It ends when binlogd does.
 #![allow(clippy::disallowed_methods, reason = "servers and tools of operators are outside")]
 
-mod choose;
+pub(crate) mod choose;
 mod folder;
 mod load;
 mod no_server;
@@ -40,6 +40,9 @@ use std::sync::atomic::AtomicBool;
 
 /// Least size of the buffer pool, in bytes.
 const BUFFER_POOL_MIN: u64 = 128 << 20;
+
+/// An empty server's own files, with its redo log, in bytes.
+const OWN_FILES_BYTES: u64 = 256 << 20;
 
 /// What is restored where.
 #[derive(Debug, Clone, Copy)]
@@ -77,12 +80,12 @@ impl<'a> NewServer<'a> {
         load::may_be_loaded(record.stream)?;
         let program = ServerProgram::find(order.programs.server.as_deref(), record.server_kind)?;
         program.fits(record)?;
-        let needed = order.backup.file.end().saturating_add(order.log_bytes);
+        let needed = order.backup.file.end().saturating_add(order.log_bytes).saturating_add(OWN_FILES_BYTES);
         let free = free(folder_is_on)
             .map_err(|error| NoServer::Folder(format!("{}: {error}", folder_is_on.display())))?;
         if free < needed {
             return Err(NoServer::Folder(format!(
-                "disk full: {} has {free} bytes free, and backup and log have {needed} bytes: make room, or name a folder of another disk",
+                "disk full: {} has {free} bytes free, and backup, log and the server's own files take at least {needed} bytes: make room, or name a folder of another disk",
                 folder_is_on.display()
             )));
         }
@@ -135,6 +138,13 @@ impl<'a> NewServer<'a> {
         if self.knows(record) {
             let said = GtidState::parse(record.server_kind, &record.point.gtids)
                 .map_err(|error| NoServer::Refused(format!("the point of backup {}: {error}", record.id)))?;
+            if executed.is_empty() && !said.is_empty() {
+                return Err(NoServer::Refused(format!(
+                    "the tool lied: nothing of backup {} is in the server: the client ended well and did nothing, or the stream is none of \
+                     statements",
+                    record.id
+                )));
+            }
             if said != executed {
                 return Err(NoServer::Refused(format!(
                     "wrong point: backup {} is recorded with {}, and a server restored from it has {}: one of both is not that backup's. Take another \
@@ -219,7 +229,7 @@ impl<'a> NewServer<'a> {
 }
 
 /// Bytes that are free where a folder lies, or will lie.
-fn free(folder: &std::path::Path) -> io::Result<u64> {
+pub(crate) fn free(folder: &std::path::Path) -> io::Result<u64> {
     let there = folder.ancestors().find(|path| path.exists()).unwrap_or(std::path::Path::new("/"));
     let there = if there.as_os_str().is_empty() { std::path::Path::new(".") } else { there };
     let of = rustix::fs::statvfs(there)?;

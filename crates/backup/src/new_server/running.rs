@@ -204,6 +204,11 @@ impl Running {
         Ok(connection)
     }
 
+    /// The newest complaints in its log, for who has none of its own.
+    pub fn last_words(&self) -> String {
+        last_lines(&self.folder)
+    }
+
     fn wait_ready(&mut self, clock: &dyn Clock) -> Result<(), NoServer> {
         let until = clock.now() + START_MAX;
         loop {

@@ -12,6 +12,7 @@ mod backup;
 mod cat;
 mod config;
 mod doctor;
+mod drill;
 mod exit;
 mod fetch;
 mod find;
@@ -72,6 +73,8 @@ enum Verb {
     Config(config::ConfigArgs),
     /// Look at a source before anything is started: what is missing, and the SQL that repairs it
     Doctor(doctor::DoctorArgs),
+    /// Rehearse a recovery in a server that is thrown away: a backup and the log behind it, compared with the next backup
+    Drill(drill::DrillArgs),
     /// Get files of an archive back, as a copy that every other verb reads
     Fetch(fetch::FetchArgs),
     /// Find transactions: by GTID, time, table, kind, size, connection or text
@@ -122,6 +125,7 @@ fn execute(verb: Verb) -> ExitCode {
         Verb::Cat(args) => cat::execute(&args),
         Verb::Config(args) => config::execute(args),
         Verb::Doctor(args) => doctor::execute(&args),
+        Verb::Drill(args) => drill::execute(&args),
         Verb::Fetch(args) => fetch::execute(&args),
         Verb::Find(args) => find::execute(&args),
         Verb::Forks(args) => forks::execute(&args),

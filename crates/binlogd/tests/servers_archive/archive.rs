@@ -5,6 +5,7 @@
 
 mod backup;
 mod begin;
+mod drill;
 mod kill;
 mod outages;
 mod past;

@@ -73,8 +73,12 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
             ("serve/retention/slots.rs", 1),
         ],
     ),
-    // Of a new server: what was fetched for it, and what was for the time being. Of a clone of ours: it, and what a killed run left.
-    ("remove_dir", &[("backup/new_server/folder.rs", 2), ("backup/take/clone.rs", 2)]),
+    // Of a new server: what was fetched for it, and what was for the time being. Of a clone of ours: it, and what a killed run left. Of a
+    // drill: all of it.
+    (
+        "remove_dir",
+        &[("backup/new_server/folder.rs", 2), ("backup/take/clone.rs", 2), ("backup/drill/work.rs", 4)],
+    ),
     // What was unfinished gets its name, what comes from an archive too; a journal that somebody has cut is put aside.
     (
         ".rename(",
@@ -100,8 +104,9 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
         "OpenOptions::new(",
         &[
             ("admin/address.rs", 1),
-            // In the folder of a new server.
+            // In the folder of a new server; the mark of a drill's.
             ("backup/new_server/folder.rs", 1),
+            ("backup/drill/work.rs", 1),
             ("cli/cat.rs", 1),
             ("binlog/storage/lock.rs", 2),
             ("binlog/storage/posix.rs", 3),
@@ -117,6 +122,8 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
             ("admin/address.rs", 4),
             // Of a new server: how it began, and the mark of what is not whole.
             ("backup/new_server/folder.rs", 2),
+            // What is in a drill's folder.
+            ("backup/drill/work.rs", 1),
             ("archive/store/remote/folder.rs", 2),
             ("cli/cat.rs", 1),
             ("binlog/storage/posix.rs", 1),

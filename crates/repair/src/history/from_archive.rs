@@ -3,8 +3,9 @@
 use super::copied::{Copied, NoCopy};
 use archive::begin::{BeginError, begin};
 use archive::chain::ChainError;
+use archive::fetch::FetchError;
 use archive::past::{Past, WithPast};
-use archive::reader::Reader;
+use archive::reader::{ReadError, Reader};
 use binlog::folder::{by_number, make_folder};
 use binlog::storage::posix::PosixStorage;
 use std::io;
@@ -40,6 +41,18 @@ pub enum NoArchive {
     /// What was fetched is no history.
     #[error(transparent)]
     Copy(#[from] NoCopy),
+}
+
+impl NoArchive {
+    /// Whether a part of the log is not in the store, though commits name it.
+    pub fn is_gap(&self) -> bool {
+        match self {
+            NoArchive::Begin(BeginError::Fetch(FetchError::Read(ReadError::Store(error)))) => {
+                error.is_missing()
+            }
+            _ => false,
+        }
+    }
 }
 
 impl Copied {

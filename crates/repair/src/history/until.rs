@@ -1,5 +1,6 @@
 //! The point that is asked for.
 
+use super::shown::shortened;
 use codec::gtid::{GtidSet, GtidState, MariadbGtid, TransactionId};
 use config::{Point, PointPlace};
 use points::criteria::Criteria;
@@ -19,6 +20,9 @@ pub enum Until {
     After(Point),
     /// The first transaction behind the point is the only one that does this.
     BeforeStatement(Statement),
+    /// The first transaction behind the point is none of these: where the log has them in another order, something of them is behind it.
+    /// Of MariaDB each domain goes up to its sequence number.
+    Executed(GtidState),
 }
 
 /// A statement by what it does.
@@ -138,6 +142,7 @@ impl fmt::Display for Until {
             Until::Before(point) => write!(f, "before {point}"),
             Until::After(point) => write!(f, "after {point}"),
             Until::BeforeStatement(statement) => write!(f, "before {}", statement.text),
+            Until::Executed(set) => write!(f, "exactly {}", shortened(&set.to_line())),
         }
     }
 }
@@ -181,6 +186,7 @@ impl<'a> Watch<'a> {
         match self.until {
             Until::End => false,
             Until::BeforeStatement(statement) => statement.is_in(transaction),
+            Until::Executed(set) => transaction.id.is_some_and(|id| !is_of(set, id)),
             Until::Before(point) => match (&point.place, transaction.id) {
                 (PointPlace::Gtids(set), Some(TransactionId::Mysql(id))) => set.contains(&id),
                 (PointPlace::Mariadb(list), Some(TransactionId::Mariadb(id))) => {
@@ -215,11 +221,21 @@ impl<'a> Watch<'a> {
     /// The end of the copy has come without the point. Whether everything that was to be applied was seen.
     pub(crate) fn is_reached_by_end(&self) -> bool {
         match (self.until, &self.left) {
-            (Until::End, _) => true,
+            (Until::End | Until::Executed(_), _) => true,
             (Until::After(_), Some(Left::Mysql(set))) => set.is_empty(),
             (Until::After(_), Some(Left::Mariadb(list))) => list.is_empty(),
             _ => false,
         }
+    }
+}
+
+/// Whether a state has a transaction, where one of MariaDB was read from a position, which names one server of each domain.
+fn is_of(set: &GtidState, id: TransactionId) -> bool {
+    match (set, id) {
+        (GtidState::Mariadb(state), TransactionId::Mariadb(id)) => {
+            state.positions().any(|last| last.domain == id.domain && id.sequence <= last.sequence)
+        }
+        _ => set.contains(&id),
     }
 }
 

@@ -36,7 +36,7 @@ pub(super) struct NewArgs {
 }
 
 /// Reads `4GiB`.
-fn bytes(text: &str) -> Result<u64, String> {
+pub(in crate::cli) fn bytes(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(DiskWarn::Bytes(bytes)) => Ok(bytes),
         _ => Err("write an amount of at least 1MiB, as 4GiB".to_owned()),

@@ -10,7 +10,7 @@ use super::opened::history::OpenedHistory;
 use super::terminal::confirm::confirmed;
 use super::terminal::heard::Heard;
 use super::{style, units};
-pub(super) use args::RestoreArgs;
+pub(super) use args::{RestoreArgs, bytes};
 use config::HostPort;
 use repair::history::Until;
 use repair::restore::{By, Found, Known, Request, Restoring};

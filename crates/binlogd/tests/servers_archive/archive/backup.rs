@@ -163,7 +163,7 @@ fn a_server_from_nothing(shop: &Shop) {
 }
 
 /// Whether a program runs that has this in its arguments.
-fn runs(what: &str) -> bool {
+pub(super) fn runs(what: &str) -> bool {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let mut lines = processes.filter_map(|process| std::fs::read(process.path().join("cmdline")).ok());
     lines.any(|line| String::from_utf8_lossy(&line).contains(what))

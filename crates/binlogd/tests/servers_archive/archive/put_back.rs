@@ -21,9 +21,9 @@ const ONE: &str = "INSERT INTO d.t (v) VALUES (1); FLUSH BINARY LOGS; ";
 const FILES: usize = 140;
 
 /// The objects of an archive.
-type Tree = BTreeMap<PathBuf, Vec<u8>>;
+pub(super) type Tree = BTreeMap<PathBuf, Vec<u8>>;
 
-fn tree(root: &Path) -> Tree {
+pub(super) fn tree(root: &Path) -> Tree {
     let (mut found, mut folders) = (Tree::new(), vec![root.to_owned()]);
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).expect("a folder").flatten() {
@@ -44,7 +44,7 @@ fn tree(root: &Path) -> Tree {
 }
 
 /// The archive has these objects and no other. The folders stay, as they would in a bucket.
-fn put(root: &Path, wanted: &Tree) {
+pub(super) fn put(root: &Path, wanted: &Tree) {
     tree(root).keys().for_each(|name| std::fs::remove_file(root.join(name)).expect("an object"));
     for (name, bytes) in wanted {
         let path = root.join(name);

@@ -6,6 +6,7 @@ use codec::ServerKind;
 use codec::gtid::GtidState;
 use points::walk::WalkError;
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
 
 /// Why there is no way.
@@ -43,6 +44,19 @@ pub enum NoCourse {
 }
 
 impl std::error::Error for NoCourse {}
+
+impl NoCourse {
+    /// Whether a part of the log is not there: neither damaged, nor of another history.
+    pub fn is_gap(&self) -> bool {
+        let is_gone = |error: &io::Error| error.kind() == io::ErrorKind::NotFound;
+        match self {
+            NoCourse::Missing { .. } => true,
+            NoCourse::Walk { error: WalkError::Read(error), .. } => is_gone(error),
+            NoCourse::Copy(NoCopy::Read { error, .. }) => is_gone(error),
+            _ => false,
+        }
+    }
+}
 
 impl fmt::Display for NoCourse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
