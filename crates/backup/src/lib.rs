@@ -6,4 +6,5 @@
 
 pub mod drill;
 pub mod new_server;
+pub mod table;
 pub mod take;

@@ -17,6 +17,7 @@ mod searched;
 mod shop;
 mod shown;
 mod stock;
+mod table;
 mod verified;
 
 use self::place::{PATIENCE, Place, state, wait_archived};

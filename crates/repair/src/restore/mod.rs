@@ -48,6 +48,7 @@ mod target;
 mod tests;
 
 pub use ahead::ahead;
+pub use begin::Begin;
 pub use carry_out::ended::{Ended, Progress};
 pub use course::Course;
 pub use course::no_course::NoCourse;

@@ -57,6 +57,8 @@ which is meant where nothing is said, leaves the transaction out, 'after' takes 
   binlogd restore --into mysql://root@db2 --from /var/lib/binlogd --until 'before DROP TABLE shop.orders'
   binlogd restore --into mysql://root@db2 --from /var/lib/binlogd --until '2026-03-01 15:09' --plan
   binlogd restore --into mysql://root@db2 --from s3://bucket/binlogs --identity archive.key --work /var/tmp/restore --until end
+  binlogd restore --table shop.orders --as shop.orders_restored --into mysql://root@db1 --from s3://bucket/binlogs --work /var/tmp/restore \
+    --until 'before DROP TABLE shop.orders'
 
 With --new nothing is needed but the archive, its key, and the package of the server: the newest backup that leads to the point is put into a new \
 server of its own, without a port, in a folder of its own; the log brings it to the point, and the server is ended.
@@ -102,6 +104,20 @@ pub(crate) struct RestoreArgs {
     /// has (gtid_purged; on MariaDB gtid_slave_pos) before anything is applied.
     #[arg(long, value_name = "PLACE")]
     pub(super) backup_at: Option<String>,
+    /// A table as it was at the point, made beside others on a server in use; --from is an archive with backups. Several times for several
+    ///
+    /// The newest dump whose log reaches the point is read, and what it and the log have of the table goes into a schema of its own; at the end the
+    /// table gets the name of --as. Foreign keys and triggers are left out, and named. What cannot be followed is refused. docs/recovery/table.md
+    #[arg(
+        long,
+        value_name = "SCHEMA.TABLE",
+        requires = "names",
+        conflicts_with_all = ["new", "backup_at", "skip", "allow_clients", "workers", "listen", "advertise", "statements"]
+    )]
+    pub(super) table: Vec<String>,
+    /// The name that a --table gets on the server, in the same order; no table may have it
+    #[arg(long = "as", value_name = "SCHEMA.TABLE", requires = "table")]
+    pub(super) names: Vec<String>,
     /// Along the history that ends with this timeline: its number, or the name of its folder
     #[arg(long, value_name = "N")]
     pub(super) timeline: Option<String>,

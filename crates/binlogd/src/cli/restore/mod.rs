@@ -3,6 +3,7 @@
 mod args;
 mod new_server;
 mod shown;
+mod table;
 
 use self::shown::{line, show_course, until};
 use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
@@ -24,6 +25,9 @@ use wire::ConnectOptions;
 pub(super) fn execute(args: &RestoreArgs) -> ExitCode {
     if let Some(folder) = &args.new {
         return new_server::execute(args, folder);
+    }
+    if !args.table.is_empty() {
+        return table::execute(args);
     }
     let chosen = until(args).and_then(|until| {
         let options = args.server.options("--into", "the server to restore", &args.into)?;

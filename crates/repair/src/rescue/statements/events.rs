@@ -32,7 +32,7 @@ pub(in crate::rescue) fn unpacked(transaction: &StoredTransaction) -> Result<Vec
 }
 
 /// A format description that says that events have no checksums. Its own stays, as the servers want it.
-pub(in crate::rescue) fn format_without_checksums(event: &[u8]) -> Vec<u8> {
+pub fn format_without_checksums(event: &[u8]) -> Vec<u8> {
     let mut event = event.to_vec();
     let body = event.len() - 4;
     event[body - 1] = 0;

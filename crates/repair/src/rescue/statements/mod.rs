@@ -180,7 +180,7 @@ fn name_transaction(id: &TransactionId) -> String {
 }
 
 /// `BINLOG '…'` of one or more events.
-fn binlog(events: &[u8]) -> Vec<u8> {
+pub fn binlog(events: &[u8]) -> Vec<u8> {
     format!("BINLOG '{}'", STANDARD.encode(events)).into_bytes()
 }
 

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 /// What has been set in the target's session, so that only changes are sent.
 #[derive(Debug, Default)]
-pub(in crate::rescue) struct Session {
+pub struct Session {
     settings: String,
     schema: Vec<u8>,
     timestamp: String,
@@ -47,12 +47,7 @@ fn others(kind: ServerKind, session: &SessionSettings<'_>) -> Vec<(&'static str,
 
 impl Session {
     /// The statements that bring the session to where this one ran on the source.
-    pub(in crate::rescue) fn before(
-        &mut self,
-        kind: ServerKind,
-        header: &EventHeader,
-        query: &Query<'_>,
-    ) -> Vec<Vec<u8>> {
+    pub fn before(&mut self, kind: ServerKind, header: &EventHeader, query: &Query<'_>) -> Vec<Vec<u8>> {
         const SUPPRESS_USE: u16 = 0x0008; // LOG_EVENT_SUPPRESS_USE_F: CREATE DATABASE and the like.
         let mut statements = Vec::new();
         let uses = header.flags & SUPPRESS_USE == 0 && !query.is_transaction_control();

@@ -63,6 +63,8 @@ struct Search<'a> {
     count: u64,
     /// Of the file that is walked.
     version: String,
+    /// Is shown each transaction on the way.
+    on_the_way: &'a mut dyn FnMut(&CopiedFile, &Transaction),
 }
 
 impl Course {
@@ -76,6 +78,20 @@ impl Course {
         until: &Until,
         skip: &[Skip],
         progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<Course, NoCourse> {
+        Course::find_showing(copied, begin, until, skip, (progress, &mut |_, _| ()))
+    }
+
+    /// As [`find`](Self::find). Each transaction that lies between is shown too, in the order of the log: it is one walk for both.
+    ///
+    /// # Errors
+    /// Why there is none; some were shown then.
+    pub fn find_showing(
+        copied: &Copied,
+        begin: Begin<'_>,
+        until: &Until,
+        skip: &[Skip],
+        (progress, on_the_way): (&mut dyn FnMut(u64, u64), &mut dyn FnMut(&CopiedFile, &Transaction)),
     ) -> Result<Course, NoCourse> {
         let files = copied.files().map_err(NoCourse::Copy)?;
         let first = begin.first_file(copied, &files)?;
@@ -102,7 +118,9 @@ impl Course {
         let watch = Watch::new(until, &state);
         let (had, choices) = (None, Vec::new());
         let version = String::new();
-        let mut search = Search { begin, until, skip, watch, state, course, had, choices, count: 0, version };
+        let count = 0;
+        let mut search =
+            Search { begin, until, skip, watch, state, course, had, choices, count, version, on_the_way };
         let mut walked = 0;
         for (place, file) in files[first..].iter().enumerate() {
             if let (Some(why), true, true) = (file.parted, place > 0, begin.position().is_some()) {
@@ -249,6 +267,7 @@ impl Search<'_> {
         if self.skip.iter().any(|skip| is_meant(&skip)) {
             course.skipped.push(*shown());
         }
+        (self.on_the_way)(file, transaction);
         Ok(())
     }
 
