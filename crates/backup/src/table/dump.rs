@@ -211,7 +211,10 @@ impl<'a, R: BufRead> Cutter<'a, R> {
 
     /// Passes over the rest of a line, whose last byte is `last` where there is no rest; the last byte that is no blank.
     fn pass_line(&mut self, is_whole: bool, mut last: u8) -> io::Result<u8> {
-        while !is_whole {
+        if is_whole {
+            return Ok(last);
+        }
+        loop {
             let buffer = self.from.fill_buf()?;
             let end = memchr(b'\n', buffer);
             let part = &buffer[..end.unwrap_or(buffer.len())];
@@ -224,7 +227,6 @@ impl<'a, R: BufRead> Cutter<'a, R> {
                 return Ok(if last == 0 && used > 0 { b' ' } else { last });
             }
         }
-        Ok(last)
     }
 }
 

@@ -96,7 +96,7 @@ enum Verb {
     /// Give a server the transactions that it lacks and the copy holds, after a failover or a crash of the source
     Rescue(rescue::RescueArgs),
     /// Bring a server that was restored from a backup to a point in the history: just before the mistake
-    Restore(restore::RestoreArgs),
+    Restore(Box<restore::RestoreArgs>),
     /// Tell what a row was at a point in time, and who changed it, from the log alone
     Row(row::RowArgs),
     /// Prepare a source and this machine: account, semi-sync, configuration; shown first, done with --apply

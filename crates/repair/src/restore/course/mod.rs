@@ -47,6 +47,9 @@ pub struct Course {
     pub stretch: Option<Stretch>,
 }
 
+/// Takes a transaction that lies on the way, and its file.
+pub type OnTheWay<'a> = dyn FnMut(&CopiedFile, &Transaction) + 'a;
+
 /// Over one walk.
 struct Search<'a> {
     begin: Begin<'a>,
@@ -64,7 +67,7 @@ struct Search<'a> {
     /// Of the file that is walked.
     version: String,
     /// Is shown each transaction on the way.
-    on_the_way: &'a mut dyn FnMut(&CopiedFile, &Transaction),
+    on_the_way: &'a mut OnTheWay<'a>,
 }
 
 impl Course {
@@ -91,7 +94,7 @@ impl Course {
         begin: Begin<'_>,
         until: &Until,
         skip: &[Skip],
-        (progress, on_the_way): (&mut dyn FnMut(u64, u64), &mut dyn FnMut(&CopiedFile, &Transaction)),
+        (progress, on_the_way): (&mut dyn FnMut(u64, u64), &mut OnTheWay<'_>),
     ) -> Result<Course, NoCourse> {
         let files = copied.files().map_err(NoCourse::Copy)?;
         let first = begin.first_file(copied, &files)?;
