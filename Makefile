@@ -18,7 +18,7 @@ help: ## show this menu
 demo: ## kill a loaded MySQL and show that binlogd lost nothing
 	@scripts/demo
 
-demo-restore: ## drop a table on a loaded MySQL, find it in the log, and bring a backup to just before
+demo-restore: ## drop a table on a loaded MySQL, find it in the log, and bring back the table, and a server from nothing
 	@scripts/demo-restore
 
 fetch: ## what the tests take from the network: servers, stores, the tools that read them

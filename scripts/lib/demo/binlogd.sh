@@ -24,11 +24,12 @@ build_binlogd() {
     BINLOGD=$(cd "$ROOT" && readlink -f "${CARGO_TARGET_DIR:-target}")/release/binlogd
 }
 
+# With further options.
 start_binlogd() {
     # The environment keeps the password out of the process list. Port 0: any free one, told in the data folder.
     BINLOGD_PASSWORD=$REPLICATION_PASSWORD "$BINLOGD" run \
         --source "mysql://repl@127.0.0.1:$PORT" --data-dir "$DEMO/copy" --fsync-mode 1 \
-        --admin-listen 127.0.0.1:0 >"$DEMO/log/binlogd.log" 2>&1 </dev/null &
+        --admin-listen 127.0.0.1:0 "$@" >"$DEMO/log/binlogd.log" 2>&1 </dev/null &
     BINLOGD_PID=$!
     local deadline=$((SECONDS + ATTACH_SECONDS_MAX))
     until read_status && [[ $(status_of state) == receiving && $(status_of semi_sync.active) == true ]]; do

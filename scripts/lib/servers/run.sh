@@ -340,8 +340,9 @@ command_programs() {
     write_wrapper "$dir/mysqld" "${MYSQLD[@]}" "${MYSQLD_PATHS[@]}"
     sed -i 's/^exec/[[ ${1:-} != --no-defaults ]] || shift\n&/' "$dir/mysqld"
     write_wrapper "$dir/mysql" "${CLIENT[@]}"
+    write_wrapper "$dir/dump" "${DUMP[@]}"
     # An option file comes first.
-    [[ -z $CLIENT_PLUGINS ]] || sed -i "s|\"\$@\"|& --plugin-dir=$CLIENT_PLUGINS|" "$dir/mysql"
+    [[ -z $CLIENT_PLUGINS ]] || sed -i "s|\"\$@\"|& --plugin-dir=$CLIENT_PLUGINS|" "$dir/mysql" "$dir/dump"
 }
 
 write_wrapper() {
