@@ -23,6 +23,7 @@ const SOURCES: &[&str] = &[
     "crates/binlogd",
     "crates/codec",
     "crates/config",
+    "crates/daemon",
     "crates/binlog",
     "crates/platform",
     "crates/past",

@@ -7,5 +7,4 @@
 #![allow(rustdoc::private_intra_doc_links)]
 
 pub mod cli;
-mod daemon;
 pub mod reference;

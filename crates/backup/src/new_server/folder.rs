@@ -15,7 +15,7 @@ const USER: &str = "mysql";
 /// A path of a socket must be shorter than this, in bytes: `sun_path` of unix(7), and the servers make one beside it.
 const SOCKET_BYTES_MAX: usize = 100;
 
-/// See [the module](self).
+/// The folder.
 #[derive(Debug, Clone)]
 pub struct Folder {
     root: PathBuf,

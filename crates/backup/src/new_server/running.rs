@@ -113,7 +113,7 @@ impl How {
     }
 }
 
-/// See [the module](self). It is killed when this is dropped, and when binlogd is.
+/// The server. It is killed when this is dropped, and when binlogd is.
 #[derive(Debug)]
 pub struct Running {
     child: Child,

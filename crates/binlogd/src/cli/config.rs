@@ -8,7 +8,7 @@ use clap::{Args, Subcommand};
 use super::doctor::try_archive;
 use super::exit::{EXIT_OK, print_result, usage_error};
 use super::units;
-use crate::daemon::watch::descriptors::Descriptors;
+use ::daemon::watch::descriptors::Descriptors;
 use config::Config;
 use config::example::example;
 

@@ -3,7 +3,7 @@
 use super::exit::{EXIT_OK, EXIT_PROBLEM, print_result, usage_error};
 use super::style;
 use crate::cli::run::args::RunArgs;
-use crate::daemon::watch::descriptors::Descriptors;
+use ::daemon::watch::descriptors::Descriptors;
 use clap::builder::NonEmptyStringValueParser;
 use clap::error::Error as ClapError;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};

@@ -4,7 +4,7 @@ pub(in crate::cli) mod args;
 
 use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
 use crate::cli::run::args::RunArgs;
-use crate::daemon::Reload;
+use ::daemon::Reload;
 use std::process::ExitCode;
 
 /// Runs the daemon in the foreground.
@@ -17,7 +17,7 @@ pub(super) fn execute(args: &RunArgs) -> ExitCode {
         errln!("warning: {warning}");
     }
     let reload = Reload { read: &|| args.load(), file: args.config.as_deref() };
-    match crate::daemon::run(loaded.config, &reload) {
+    match ::daemon::run(loaded.config, &reload) {
         Ok(()) => ExitCode::from(EXIT_OK),
         Err(error) => {
             errln!("error: {error:#}");

@@ -26,15 +26,15 @@ const RETRY_MAX: Duration = Duration::from_secs(30);
 
 /// The archive, as a copy begins from it.
 #[derive(Clone)]
-pub(in crate::daemon) struct Beginning {
-    pub(in crate::daemon) store: Arc<dyn Store>,
-    pub(in crate::daemon) opener: Arc<Opener>,
+pub(crate) struct Beginning {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) opener: Arc<Opener>,
     /// Its place in words, without secrets.
-    pub(in crate::daemon) place: String,
+    pub(crate) place: String,
     /// Objects that are read side by side.
-    pub(in crate::daemon) at_once: usize,
+    pub(crate) at_once: usize,
     /// Held by the source that reads: with hundreds of them on an empty disk what is in memory stays that of one.
-    pub(in crate::daemon) turn: Arc<Mutex<()>>,
+    pub(crate) turn: Arc<Mutex<()>>,
 }
 
 /// Why the copy cannot be opened yet.
@@ -47,7 +47,7 @@ enum Failure {
 
 /// Waits until the source's copy may be opened. False when it may not before an operator has done something, which is then the state,
 /// and in the log. After a request to stop the answer does not matter.
-pub(in crate::daemon) fn may_be_opened(upstream: &Upstream, archive: Option<&Beginning>) -> bool {
+pub(crate) fn may_be_opened(upstream: &Upstream, archive: Option<&Beginning>) -> bool {
     let source = upstream.config.name.as_str();
     // However long the store takes: a restart would begin the same again.
     upstream.monitor.pulse.beat(Place::Rests);

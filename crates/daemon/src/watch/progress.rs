@@ -3,7 +3,7 @@
 //! A thread is stuck when it does not come round for longer than what it does there may take. Not stuck is one that
 //!
 //! - rests: it pauses before the next attempt, an operator has stopped it, it has ended, or the disk is full;
-//! - waits for the disk, which [`hang_watch`](crate::daemon::watch::hang) tells: a restart would wait for the same disk;
+//! - waits for the disk, which [`hang_watch`](crate::watch::hang) tells: a restart would wait for the same disk;
 //! - recovers the copy, however many gigabytes that reads: a restart would begin the same again;
 //! - does operations of the disk one after the other, as the comparison of long logs does;
 //! - waits for a source that is quiet, for as long as `net_read_timeout` allows, or for one that does not answer, within the
@@ -29,7 +29,7 @@ const TOLD_SHARE: u32 = 2;
 const LOOK_MAX: Duration = Duration::from_secs(5);
 
 /// The thread of one source.
-pub(in crate::daemon) struct Progress {
+pub(crate) struct Progress {
     monitor: Arc<SourceMonitor>,
     /// Gone when the receiver's storage is.
     activity: Weak<DiskActivity>,
@@ -45,7 +45,7 @@ pub(in crate::daemon) struct Progress {
 
 /// What a look has shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::daemon) enum Seen {
+pub(crate) enum Seen {
     /// It comes round, or may stay where it is.
     Well,
     /// It is stuck, but may yet come round.
@@ -57,7 +57,7 @@ pub(in crate::daemon) enum Seen {
 }
 
 impl Progress {
-    pub(in crate::daemon) fn new(
+    pub(crate) fn new(
         monitor: Arc<SourceMonitor>,
         activity: &Arc<DiskActivity>,
         config: &SourceConfig,
@@ -74,7 +74,7 @@ impl Progress {
     }
 
     /// Looks, `passed` after the last time. `patience` is how much longer than it may a thread is waited for.
-    pub(in crate::daemon) fn look(&mut self, passed: Duration, patience: Duration) -> Seen {
+    pub(crate) fn look(&mut self, passed: Duration, patience: Duration) -> Seen {
         let Some(activity) = self.activity.upgrade() else {
             self.goes_on();
             return Seen::Gone;

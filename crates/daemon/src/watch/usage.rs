@@ -1,7 +1,7 @@
 //! Looks now and then at what each source takes of the machine: the bytes of its folder, and the processor time of the thread
 //! that receives. Nobody waits for this thread, and it takes little itself.
 
-use crate::daemon::keeper::Keeper;
+use crate::keeper::Keeper;
 use source::stop::StopSignal;
 use status::{DaemonMonitor, SourceMonitor};
 use std::io;
@@ -23,7 +23,7 @@ const BLOCK_BYTES: u64 = 512;
 ///
 /// # Errors
 /// When the system has no thread left.
-pub(in crate::daemon) fn watch(monitor: Arc<DaemonMonitor>) -> io::Result<Keeper> {
+pub(crate) fn watch(monitor: Arc<DaemonMonitor>) -> io::Result<Keeper> {
     Keeper::start("usage", Duration::from_secs(1), move |stop: &StopSignal| {
         let began = Instant::now();
         monitor
@@ -57,7 +57,7 @@ fn bytes_below(folder: &Path, depth: u32) -> io::Result<u64> {
 }
 
 /// Processor time of a thread of this process; `None` when it has ended, or the system does not tell.
-pub(in crate::daemon) fn cpu_of(thread: i32) -> Option<Duration> {
+pub(crate) fn cpu_of(thread: i32) -> Option<Duration> {
     // proc(5): nanoseconds on a processor, nanoseconds waiting for one, how often.
     let text = std::fs::read_to_string(format!("/proc/self/task/{thread}/schedstat")).ok()?;
     Some(Duration::from_nanos(text.split_whitespace().next()?.parse().ok()?))

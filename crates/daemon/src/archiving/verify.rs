@@ -4,7 +4,7 @@
 //! the next run is due and which sample it reads stands in a small file in the source's folder, so that restarts change nothing.
 //! Samples in which an object was damaged are read again each time until they are sound: else the next sample would hide it.
 
-use crate::daemon::keeper::{Chore, Keeper, Retry};
+use crate::keeper::{Chore, Keeper, Retry};
 use archive::reader::Reader;
 use archive::store::StoreError;
 use archive::upkeep::scrub::{Depth, Report, scrub};
@@ -45,33 +45,33 @@ const AGAIN_MAX: usize = 16;
 
 /// How often what is verified, and how much of it.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::daemon) struct Schedule {
-    pub(in crate::daemon) interval: Duration,
+pub(crate) struct Schedule {
+    pub(crate) interval: Duration,
     /// One of so many objects is read.
-    pub(in crate::daemon) every: u32,
+    pub(crate) every: u32,
 }
 
 /// What the thread works on.
-pub(in crate::daemon) struct Verifier {
+pub(crate) struct Verifier {
     /// The source.
-    pub(in crate::daemon) source: String,
+    pub(crate) source: String,
     /// The source's folder.
-    pub(in crate::daemon) folder: PathBuf,
-    pub(in crate::daemon) storage: Arc<dyn Storage>,
+    pub(crate) folder: PathBuf,
+    pub(crate) storage: Arc<dyn Storage>,
     /// The folder is this process's while something is published.
-    pub(in crate::daemon) published: Arc<Published>,
-    pub(in crate::daemon) monitor: Arc<SourceMonitor>,
+    pub(crate) published: Arc<Published>,
+    pub(crate) monitor: Arc<SourceMonitor>,
     /// What reads the objects; it ends when it is asked to.
-    pub(in crate::daemon) reader: Reader,
+    pub(crate) reader: Reader,
     /// Whether objects are decrypted and unpacked as well.
-    pub(in crate::daemon) opens: bool,
+    pub(crate) opens: bool,
     /// The archive's place in words.
-    pub(in crate::daemon) place: String,
-    pub(in crate::daemon) schedule: Schedule,
+    pub(crate) place: String,
+    pub(crate) schedule: Schedule,
     /// Where new snapshots are asked for, in the place of damaged ones.
-    pub(in crate::daemon) snapshots_wanted: Arc<AtomicUsize>,
+    pub(crate) snapshots_wanted: Arc<AtomicUsize>,
     /// Held by the source that is verified.
-    pub(in crate::daemon) turn: Arc<Mutex<()>>,
+    pub(crate) turn: Arc<Mutex<()>>,
 }
 
 /// What a run leaves to the next, whichever process makes it.
@@ -135,7 +135,7 @@ impl Verifier {
     ///
     /// # Errors
     /// When the system has no thread left.
-    pub(in crate::daemon) fn start(self) -> io::Result<Keeper> {
+    pub(crate) fn start(self) -> io::Result<Keeper> {
         self.monitor.archive.update(|status| status.verify = Some(ArchiveVerify::default()));
         let name = format!("verify-{}", self.source);
         let retry = Retry::new(RETRY_MIN, RETRY_MAX);

@@ -2,7 +2,7 @@
 //!
 //! Looking costs requests, so only files are looked for that somebody wants gone, the oldest first. Who purges says which
 //! ([`Readers::are_wanted_gone`]), the archiving thread says what the archive has of them, another thread looks
-//! ([`crate::daemon::archiving::look`]). What was seen once counts for this run of the process.
+//! ([`crate::archiving::look`]). What was seen once counts for this run of the process.
 
 use archive::writer::Finished;
 use binlog::purge::needs::{Need, NeedFrom};
@@ -22,10 +22,10 @@ const ASKED_MAX: Duration = Duration::from_secs(60);
 const HANDED_OVER_MAX: usize = 32;
 
 /// A file of the copy: folder name of its timeline, and its name.
-pub(in crate::daemon) type FileKey = (String, String);
+pub(crate) type FileKey = (String, String);
 
 /// See [the module](self).
-pub(in crate::daemon) struct Kept {
+pub(crate) struct Kept {
     /// The source's folder.
     folder: PathBuf,
     storage: Arc<dyn Storage>,
@@ -60,7 +60,7 @@ impl State {
 
 impl Kept {
     /// For the source in `folder`; everything is kept.
-    pub(in crate::daemon) fn new(folder: PathBuf, storage: Arc<dyn Storage>) -> Kept {
+    pub(crate) fn new(folder: PathBuf, storage: Arc<dyn Storage>) -> Kept {
         Kept { folder, storage, state: Mutex::default() }
     }
 
@@ -69,21 +69,21 @@ impl Kept {
     }
 
     /// Nobody knows any more what the archive lacks.
-    pub(in crate::daemon) fn knows_nothing(&self) {
+    pub(crate) fn knows_nothing(&self) {
         let mut state = self.state();
         state.first = None;
         state.is_busy = false;
     }
 
     /// Whether something is wanted gone, so that the archive's last commit is to be looked for in the store from time to time.
-    pub(in crate::daemon) fn asks(&self) -> bool {
+    pub(crate) fn asks(&self) -> bool {
         let state = self.state();
         !state.wanted.is_empty() || !state.seen.is_empty()
     }
 
     /// The first file of which the archive does not have everything is known, as it was when the store was `asked` for the archive's
     /// last commit; and `finished` tells what the archive has of one that is finished here.
-    pub(in crate::daemon) fn knows(
+    pub(crate) fn knows(
         &self,
         first: Option<FileKey>,
         asked: Instant,
@@ -117,12 +117,12 @@ impl Kept {
 
     /// The next file that is to be looked for; it stays the next until it was [`seen`](Self::was_seen) or
     /// [given back](Self::not_seen).
-    pub(in crate::daemon) fn next(&self) -> Option<(FileKey, Finished)> {
+    pub(crate) fn next(&self) -> Option<(FileKey, Finished)> {
         self.state().next.front().cloned()
     }
 
     /// Everything of the file was seen in the store, or it has expired in the archive.
-    pub(in crate::daemon) fn was_seen(&self, file: &FileKey) {
+    pub(crate) fn was_seen(&self, file: &FileKey) {
         let mut state = self.state();
         state.next.pop_front();
         state.wanted.retain(|wanted| wanted != file);
@@ -132,7 +132,7 @@ impl Kept {
     }
 
     /// The file was not seen. What the archive has of it is asked for again, for it may have let go meanwhile.
-    pub(in crate::daemon) fn not_seen(&self, file: &FileKey, why: String) {
+    pub(crate) fn not_seen(&self, file: &FileKey, why: String) {
         let mut state = self.state();
         state.next.clear();
         state.is_busy = false;
@@ -140,7 +140,7 @@ impl Kept {
     }
 
     /// Whether nothing is wanted gone that was not seen.
-    pub(in crate::daemon) fn is_at_rest(&self) -> bool {
+    pub(crate) fn is_at_rest(&self) -> bool {
         self.state().wanted.is_empty()
     }
 }

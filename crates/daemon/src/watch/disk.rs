@@ -1,8 +1,8 @@
 //! Looks at the file system of the data folder every few seconds, and warns before it is full; and at what `binlogd verify`
 //! has left there.
 
-use crate::daemon::keeper::Keeper;
-use crate::daemon::verified::VerifiedLook;
+use crate::keeper::Keeper;
+use crate::verified::VerifiedLook;
 use source::stop::StopSignal;
 use status::{Crossing, DaemonMonitor, DiskSpace, DiskStatus, Level};
 use std::io;
@@ -15,7 +15,7 @@ const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// When the system has no thread or descriptor left.
-pub(in crate::daemon) fn watch(monitor: Arc<DaemonMonitor>) -> io::Result<Keeper> {
+pub(crate) fn watch(monitor: Arc<DaemonMonitor>) -> io::Result<Keeper> {
     let mut look = Look { monitor, failed: false, verified: VerifiedLook::default() };
     look.take();
     Keeper::start("disk", LOOK_INTERVAL, move |_: &StopSignal| {

@@ -1,6 +1,6 @@
 //! Looks, from a thread that never touches the disk, whether the disk answers those that do.
 
-use crate::daemon::keeper::Keeper;
+use crate::keeper::Keeper;
 use binlog::storage::activity::{DiskActivity, Operation};
 use source::stop::StopSignal;
 use status::{DiskHang, SourceMonitor};
@@ -37,7 +37,7 @@ struct Waiting {
 }
 
 /// The thread that looks. It ends when this is dropped.
-pub(in crate::daemon) struct HangWatch {
+pub(crate) struct HangWatch {
     watched: Arc<Mutex<Vec<Watched>>>,
     _keeper: Keeper,
 }
@@ -47,7 +47,7 @@ impl HangWatch {
     ///
     /// # Errors
     /// When the system has no thread or descriptor left.
-    pub(in crate::daemon) fn start() -> io::Result<HangWatch> {
+    pub(crate) fn start() -> io::Result<HangWatch> {
         let watched: Arc<Mutex<Vec<Watched>>> = Arc::default();
         let list = watched.clone();
         let keeper = Keeper::start("disk-hang", LOOK_INTERVAL, move |_: &StopSignal| {
@@ -59,7 +59,7 @@ impl HangWatch {
     }
 
     /// Watches the operations of a source from now on, until its storage is dropped.
-    pub(in crate::daemon) fn watch(&self, monitor: Arc<SourceMonitor>, activity: &Arc<DiskActivity>) {
+    pub(crate) fn watch(&self, monitor: Arc<SourceMonitor>, activity: &Arc<DiskActivity>) {
         let activity = Arc::downgrade(activity);
         lock(&self.watched).push(Watched { monitor, activity, waiting: Default::default(), told: None });
     }

@@ -1,8 +1,8 @@
 //! Looks in the store for files that are wanted gone here: a thread a source that nobody waits for, and which is at rest while
 //! nobody wants anything gone.
 
-use crate::daemon::archiving::kept::{FileKey, Kept};
-use crate::daemon::keeper::Chore;
+use crate::archiving::kept::{FileKey, Kept};
+use crate::keeper::Chore;
 use archive::reader::Reader;
 use archive::store::StoreError;
 use archive::upkeep::presence::{any, look};
@@ -20,15 +20,15 @@ const PAUSE: Duration = Duration::from_millis(500);
 const AGAIN: Duration = Duration::from_secs(15);
 
 /// What the thread works on.
-pub(in crate::daemon) struct Looker {
+pub(crate) struct Looker {
     /// The source.
-    pub(in crate::daemon) source: String,
+    pub(crate) source: String,
     /// What reads the objects; it ends when it is asked to.
-    pub(in crate::daemon) reader: Reader,
-    pub(in crate::daemon) kept: Arc<Kept>,
-    pub(in crate::daemon) monitor: Arc<SourceMonitor>,
+    pub(crate) reader: Reader,
+    pub(crate) kept: Arc<Kept>,
+    pub(crate) monitor: Arc<SourceMonitor>,
     /// What was said last, so that nothing is said twice.
-    pub(in crate::daemon) told: Option<String>,
+    pub(crate) told: Option<String>,
 }
 
 /// What came of a look.

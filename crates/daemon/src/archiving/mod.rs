@@ -4,21 +4,21 @@
 //! reader does, and a store that hangs, refuses or is gone holds only this thread.
 
 mod backups;
-pub(in crate::daemon) mod beginning;
-pub(in crate::daemon) mod kept;
-pub(in crate::daemon) mod look;
-pub(in crate::daemon) mod past;
-pub(in crate::daemon) mod search;
-pub(in crate::daemon) mod verify;
+pub(crate) mod beginning;
+pub(crate) mod kept;
+pub(crate) mod look;
+pub(crate) mod past;
+pub(crate) mod search;
+pub(crate) mod verify;
 
 use super::keeper::{Chore, Keeper, Retry};
-use crate::daemon::archiving::backups::{Backups, Between, Pruner};
-use crate::daemon::archiving::beginning::Beginning;
-use crate::daemon::archiving::kept::Kept;
-use crate::daemon::archiving::look::Looker;
-use crate::daemon::archiving::past::{Readable, Reading};
-use crate::daemon::archiving::search::{IndexKeeper, WholeFiles};
-use crate::daemon::archiving::verify::{Schedule, Verifier};
+use crate::archiving::backups::{Backups, Between, Pruner};
+use crate::archiving::beginning::Beginning;
+use crate::archiving::kept::Kept;
+use crate::archiving::look::Looker;
+use crate::archiving::past::{Readable, Reading};
+use crate::archiving::search::{IndexKeeper, WholeFiles};
+use crate::archiving::verify::{Schedule, Verifier};
 use anyhow::Context as _;
 use archive::chain::ChainError;
 use archive::chain::commit::Writer;

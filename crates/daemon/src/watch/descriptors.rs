@@ -22,7 +22,7 @@ use std::fmt;
 /// For each further host of the list one more, by which it is looked at (`receive/watch/others.rs`). With `ack_after_replicas` or
 /// `quorum` one more, by which the others wake it (`binlog/writer/confirmations.rs`). For each other node of a quorum two, by which it is
 /// heard and asked (`receive/nodes`); that it listens here is a reader.
-pub(crate) const PER_SOURCE: u64 = 7;
+pub const PER_SOURCE: u64 = 7;
 
 fn needed_by(source: &SourceConfig) -> u64 {
     let waits_for_others = source.ack_after_replicas > 0 || !source.quorum.is_empty();
@@ -35,34 +35,34 @@ fn needed_by(source: &SourceConfig) -> u64 {
 /// What is kept for everything else: 32 connections to the admin address with what belongs to them, standard input and output,
 /// the event queue, and what a source holds for a moment, such as the folder that it syncs or the next file. Where these are
 /// used up for a moment, `binlog/storage/mod.rs` waits.
-pub(crate) const RESERVE: u64 = 64;
+pub const RESERVE: u64 = 64;
 
 /// What a reader holds: its connection, the same again by which KILL and a stop end it, and with TLS once more; with semi-sync
 /// once more, by which its acknowledgements are read; the binary log that it reads; and another file or folder for a moment, when it begins or goes on to the next file, which all may do at once.
 /// Who has not logged in holds less.
-pub(crate) const PER_READER: u64 = 6;
+pub const PER_READER: u64 = 6;
 
 /// How many descriptors the process may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Descriptors {
+pub struct Descriptors {
     /// The limit that holds; `None` when there is none.
     pub limit: Option<u64>,
 }
 
 /// The limit is lower than what the sources need.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct TooFew {
+pub struct TooFew {
     limit: u64,
     sources: usize,
     /// By the sources alone.
     needed: u64,
     /// How many sources can be served.
-    pub(crate) served: usize,
+    pub served: usize,
 }
 
 impl Descriptors {
     /// Raises the soft limit of this process to the hard one.
-    pub(crate) fn raise() -> Descriptors {
+    pub fn raise() -> Descriptors {
         let before = getrlimit(Resource::Nofile);
         let raised = Rlimit { current: before.maximum, maximum: before.maximum };
         if before.current != before.maximum
@@ -74,7 +74,7 @@ impl Descriptors {
     }
 
     /// What [`Descriptors::raise`] would give.
-    pub(crate) fn reachable() -> Descriptors {
+    pub fn reachable() -> Descriptors {
         Descriptors { limit: getrlimit(Resource::Nofile).maximum }
     }
 
@@ -82,7 +82,7 @@ impl Descriptors {
     ///
     /// # Errors
     /// How many they do for.
-    pub(crate) fn suffice_for(self, sources: &[SourceConfig]) -> Result<(), TooFew> {
+    pub fn suffice_for(self, sources: &[SourceConfig]) -> Result<(), TooFew> {
         let Some(limit) = self.limit else { return Ok(()) };
         let free = limit.saturating_sub(RESERVE);
         let so_far = sources.iter().scan(0, |needed, source| {
@@ -97,14 +97,14 @@ impl Descriptors {
 
 /// There is room for fewer readers than are configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct LessRoom {
+pub struct LessRoom {
     limit: u64,
     sources: usize,
     /// By the sources.
     needed: u64,
     wanted: u32,
     /// How many readers there is room for.
-    pub(crate) readers: u32,
+    pub readers: u32,
 }
 
 impl Descriptors {
@@ -113,7 +113,7 @@ impl Descriptors {
     ///
     /// # Errors
     /// How many do.
-    pub(crate) fn suffice_for_readers(self, sources: &[SourceConfig], wanted: u32) -> Result<(), LessRoom> {
+    pub fn suffice_for_readers(self, sources: &[SourceConfig], wanted: u32) -> Result<(), LessRoom> {
         let Some(limit) = self.limit else { return Ok(()) };
         let (sources, needed) = (sources.len(), sources.iter().map(needed_by).sum::<u64>());
         let free = limit.saturating_sub(RESERVE + needed);

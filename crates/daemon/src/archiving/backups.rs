@@ -1,7 +1,7 @@
 //! What the backups in the archive lead to, looked at when the chain has changed; and the rule of `[backup]`, followed by a thread that
 //! stands back behind the uploads.
 
-use crate::daemon::keeper::{Chore, Keeper, Retry};
+use crate::keeper::{Chore, Keeper, Retry};
 use archive::chain::ChainError;
 use archive::chain::commit::{Change, Writer};
 use archive::chain::history::History;

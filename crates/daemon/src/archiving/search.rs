@@ -1,11 +1,11 @@
 //! Puts the search indexes of files that are archived into the archive, so that a search there needs not fetch the files: a thread a
 //! source that nobody waits for.
 //!
-//! The archiving thread says which files are finished here and there, [`crate::daemon::search_indexing`] makes their indexes on this disk.
+//! The archiving thread says which files are finished here and there, [`crate::search_indexing`] makes their indexes on this disk.
 //! What the store has is listed once, and again each day; what it lacks goes up one after another, the newest first, with a rest as
 //! long as each took. An index is derived: one that cannot be put there is tried again, and its file is walked meanwhile.
 
-use crate::daemon::keeper::{Chore, Retry};
+use crate::keeper::{Chore, Retry};
 use archive::segment::search_index::{INDEX_BYTES_MAX, Listed, is_there, list, put};
 use archive::store::StoreError;
 use archive::writer::WholeFile;
@@ -37,7 +37,7 @@ const LIST_INTERVAL: Duration = Duration::from_secs(24 * 3600);
 
 /// The finished files of which the archive has everything, from the thread that archives to the one that puts their indexes there.
 #[derive(Debug, Default)]
-pub(in crate::daemon) struct WholeFiles(Mutex<State>);
+pub(crate) struct WholeFiles(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -50,7 +50,7 @@ struct State {
 
 impl WholeFiles {
     /// The files are those that `files` gives, if `known` files, or the `names` of timelines, are others than before.
-    pub(in crate::daemon) fn are(
+    pub(crate) fn are(
         &self,
         known: usize,
         names: &[(PathBuf, String)],
@@ -72,7 +72,7 @@ impl WholeFiles {
 }
 
 /// What the thread works on.
-pub(in crate::daemon) struct IndexKeeper {
+pub(crate) struct IndexKeeper {
     source: String,
     storage: Arc<dyn Storage>,
     uploader: Uploader,
@@ -135,7 +135,7 @@ impl Chore for IndexKeeper {
 
 impl IndexKeeper {
     /// For a source; nothing is asked of the store yet.
-    pub(in crate::daemon) fn new(
+    pub(crate) fn new(
         source: String,
         storage: Arc<dyn Storage>,
         uploader: Uploader,
@@ -229,7 +229,7 @@ impl IndexKeeper {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::daemon::keeper::Keeper;
+    use crate::keeper::Keeper;
     use archive::keys::Identities;
     use archive::reader::Reader;
     use archive::segment::Opener;

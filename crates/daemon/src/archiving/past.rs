@@ -16,7 +16,7 @@ const FREE_DIVISOR: u64 = 20;
 
 /// What all sources have in common.
 #[derive(Clone)]
-pub(in crate::daemon) struct Reading {
+pub(crate) struct Reading {
     opener: Arc<Opener>,
     cache_bytes: u64,
     at_once: usize,
@@ -25,11 +25,7 @@ pub(in crate::daemon) struct Reading {
 
 impl Reading {
     /// As the configuration has it.
-    pub(in crate::daemon) fn new(
-        config: &ArchiveConfig,
-        opener: Arc<Opener>,
-        monitor: Arc<DaemonMonitor>,
-    ) -> Reading {
+    pub(crate) fn new(config: &ArchiveConfig, opener: Arc<Opener>, monitor: Arc<DaemonMonitor>) -> Reading {
         Reading {
             opener,
             cache_bytes: config.cache_size,
@@ -39,12 +35,7 @@ impl Reading {
     }
 
     /// What the archive has of the source in `folder`; nothing yet.
-    pub(in crate::daemon) fn of(
-        &self,
-        folder: PathBuf,
-        disk: Arc<dyn Storage>,
-        store: Arc<dyn Store>,
-    ) -> Readable {
+    pub(crate) fn of(&self, folder: PathBuf, disk: Arc<dyn Storage>, store: Arc<dyn Store>) -> Readable {
         let reader = Reader { store, opener: self.opener.clone() };
         let (cache_bytes, has_room) = (self.cache_bytes, self.has_room.clone());
         Readable {
@@ -63,7 +54,7 @@ fn has_room(monitor: &DaemonMonitor, bytes: u64) -> bool {
 }
 
 /// What one source's readers find, kept up with what is archived.
-pub(in crate::daemon) struct Readable {
+pub(crate) struct Readable {
     past: Arc<Past>,
     /// The commit, and the names of timelines, that readers find.
     as_of: Option<(u64, Vec<(PathBuf, String)>)>,
@@ -71,12 +62,12 @@ pub(in crate::daemon) struct Readable {
 
 impl Readable {
     /// What readers read.
-    pub(in crate::daemon) fn past(&self) -> &Arc<Past> {
+    pub(crate) fn past(&self) -> &Arc<Past> {
         &self.past
     }
 
     /// Shows readers what the archive has by now.
-    pub(in crate::daemon) fn keep_up(&mut self, archiver: &Archiver, source: &str) {
+    pub(crate) fn keep_up(&mut self, archiver: &Archiver, source: &str) {
         self.past.tend();
         let Some(chain) = archiver.chain() else { return };
         let (history, names) = (chain.history(), archiver.names());
@@ -96,10 +87,7 @@ impl Readable {
 }
 
 /// The copy as readers see it: with what the archive has of it.
-pub(in crate::daemon) fn seen_by_readers(
-    disk: Arc<dyn Storage>,
-    past: Option<&Arc<Past>>,
-) -> Arc<dyn Storage> {
+pub(crate) fn seen_by_readers(disk: Arc<dyn Storage>, past: Option<&Arc<Past>>) -> Arc<dyn Storage> {
     match past {
         Some(past) => Arc::new(WithPast::new(disk, past.clone())),
         None => disk,

@@ -2,7 +2,7 @@
 //! its connection, its thread and its acknowledgements go on.
 
 use super::{Daemon, Receiver, Reload};
-use crate::daemon::watch::descriptors::TooFew;
+use crate::watch::descriptors::TooFew;
 use config::{
     AdminConfig, Config, ReloadEffect, ServeConfig, SourceConfig, changed_global_keys, changed_keys,
     reload_effect,

@@ -6,7 +6,7 @@
 //! from outside: what is stuck in one of 200 sources is helped by a restart alone, which costs the others about a second.
 
 use super::keeper::Keeper;
-use crate::daemon::watch::progress::{Progress, Seen};
+use crate::watch::progress::{Progress, Seen};
 use binlog::storage::activity::DiskActivity;
 use config::SourceConfig;
 use sd_notify::NotifyState;

@@ -9,10 +9,11 @@
 //! orders itself after binlogd, a source on the same machine for one, must not wait for that, and a long recovery must not
 //! run into the time limit of the start. How far it is, is in the status.
 
-#![allow(
-    clippy::disallowed_methods,
-    reason = "runs in real time, beside the sources; the data folder is reached through Storage"
-)]
+#![forbid(unsafe_code)]
+#![warn(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used)]
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::panic, clippy::unwrap_used))]
+// It runs in real time, beside the sources; the data folder is reached through Storage.
+#![cfg_attr(not(test), allow(clippy::disallowed_methods))]
 
 mod archiving;
 mod controls;
@@ -27,12 +28,12 @@ mod search_indexing;
 mod service_manager;
 mod switch;
 mod verified;
-pub(crate) mod watch;
+pub mod watch;
 
-use crate::daemon::archiving::past::seen_by_readers;
-use crate::daemon::drilling::{Drilled, Drilling};
-use crate::daemon::watch::descriptors::{Descriptors, TooFew};
-use crate::daemon::watch::hang::HangWatch;
+use crate::archiving::past::seen_by_readers;
+use crate::drilling::{Drilled, Drilling};
+use crate::watch::descriptors::{Descriptors, TooFew};
+use crate::watch::hang::HangWatch;
 use admin::{AddressFile, AdminServer};
 use anyhow::Context;
 use archiving::{Archive, Archiving, Copy};
@@ -72,11 +73,11 @@ const WATCH_END_MAX: Duration = Duration::from_millis(500);
 const READERS_MAX: u32 = 100_000;
 
 /// What SIGHUP does.
-pub(crate) struct Reload<'a> {
+pub struct Reload<'a> {
     /// Reads the configuration again.
     pub read: &'a dyn Fn() -> Result<Loaded, ConfigError>,
     /// The file in which it stands. Flags, with `None`, stay what they are; only the password that they point to can be another one.
-    pub(crate) file: Option<&'a Path>,
+    pub file: Option<&'a Path>,
 }
 
 /// Runs until a signal asks for the end.
@@ -84,7 +85,7 @@ pub(crate) struct Reload<'a> {
 /// # Errors
 /// When something that is needed from the start cannot be had: the data folder, the admin address; when a copy is in use by
 /// another process, or none can be opened.
-pub(crate) fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
+pub fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
     logging::start(config.log);
     // Before there are other threads, as it must be.
     if !platform::give_large_blocks_back() {
