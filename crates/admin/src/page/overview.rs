@@ -5,7 +5,7 @@ use super::{chart, judgement, tables};
 use jiff::Timestamp;
 use maud::{Markup, html};
 use status::units;
-use status::view::{semi_sync, worst_first};
+use status::view::{if_this_site_burned, semi_sync, worst_first};
 use status::{DaemonMonitor, DaemonStatus, Level, SourceStatus, Topic};
 use std::cmp::Reverse;
 
@@ -21,6 +21,7 @@ pub(super) fn fill(view: &mut View, monitor: &DaemonMonitor, now: Timestamp) {
     view.title = format!("{mark}binlogd: {}", status.verdict.headline);
     view.put("where", html! { (status.data_dir) });
     judgement::of_all(view, &status);
+    view.put("burned", burned(&status, now));
     view.put("figures", figures(&status));
     let order = worst_first(&status.sources);
     view.list("sources", order.iter().map(|source| format!("s-{}", source.name)).collect());
@@ -49,6 +50,11 @@ pub(super) fn rough(seconds: u64) -> String {
     } else {
         units::duration(seconds / 60 * 60).replace(" 0 s", "")
     }
+}
+
+/// What would be left if all of this were lost.
+fn burned(status: &DaemonStatus, now: Timestamp) -> Markup {
+    html! { @for sentence in if_this_site_burned(status, now) { p { (sentence) } } }
 }
 
 fn figures(status: &DaemonStatus) -> Markup {
@@ -139,6 +145,7 @@ pub(super) fn body(view: &View) -> Markup {
     html! {
         h1 id="headline" aria-live="polite" { (view.part("headline")) }
         div id="problems" { (view.part("problems")) }
+        div id="burned" { (view.part("burned")) }
         dl id="figures" class="figures" { (view.part("figures")) }
         section aria-labelledby="h-sources" {
             h2 id="h-sources" { "Sources" }

@@ -5,8 +5,7 @@ use archive::chain::backup::BackupPoint;
 use archive::chain::history::ArchivedBackup;
 use archive::upkeep::catalogue;
 use archive::upkeep::catalogue::{Listed, Log, Reach};
-use codec::ServerKind;
-use codec::gtid::GtidState;
+use codec::gtid::{GtidState, MariadbGtidState};
 use config::PointPlace;
 use repair::history::{Copied, Until};
 use repair::restore::{Course, NoCourse, NoRestore, ahead};
@@ -77,8 +76,19 @@ fn leads(
     if let (Log::Lacking(why), true) = (&listed.log, is_archived) {
         return Err(NoServer::Refused(why.clone()));
     }
-    let has_gtids = record.server_kind == ServerKind::MariaDb || !record.point.gtids.is_empty();
-    Ok(ahead(copied, &backup_at(&record.point), has_gtids, until, hear)?)
+    let at = backup_at(&record.point);
+    match ahead(copied, &at, true, until, hear) {
+        // Of a server without GTIDs. One with GTIDs that had executed nothing tells a place in its log alone, too.
+        Err(NoRestore::Backup(_)) if record.point.gtids.is_empty() => {
+            Ok(ahead(copied, &at, false, until, hear)?)
+        }
+        Err(NoRestore::Course(why))
+            if record.point.gtids.is_empty() && matches!(*why, NoCourse::Anonymous { .. }) =>
+        {
+            Ok(ahead(copied, &at, false, until, hear)?)
+        }
+        found => Ok(found?),
+    }
 }
 
 /// A backup's point as it is given to a restore.
@@ -89,8 +99,8 @@ pub(crate) fn backup_at(point: &BackupPoint) -> String {
     }
 }
 
-/// The point in the catalogue's words; `None` where it does not know such a one.
-fn reach(until: &Until) -> Option<Reach> {
+/// The point in the catalogue's words; `None` where a walk alone finds it.
+pub(crate) fn reach(until: &Until) -> Option<Reach> {
     let point = match until {
         Until::End => return Some(Reach::End),
         Until::BeforeStatement(_) | Until::Executed(_) => return None,
@@ -100,6 +110,10 @@ fn reach(until: &Until) -> Option<Reach> {
         PointPlace::Time(micros) => Reach::Time(*micros),
         PointPlace::Position(position) => Reach::Position(position.clone()),
         PointPlace::Gtids(set) => Reach::Gtids(GtidState::Mysql(set.clone())),
-        PointPlace::Mariadb(_) => return None,
+        PointPlace::Mariadb(list) => {
+            let mut state = MariadbGtidState::new();
+            list.iter().for_each(|id| state.insert(*id));
+            Reach::Gtids(GtidState::Mariadb(state))
+        }
     })
 }

@@ -2,29 +2,14 @@
 
 use super::followed::Followed;
 use super::scan::Scan;
+use crate::new_server::choose::reach;
 use archive::chain::backup::{BackupRecord, Stream};
 use archive::upkeep::catalogue::{Listed, Reach, choose};
 use codec::gtid::{GtidState, MariadbGtidState};
 use codec::{Position, ServerKind};
-use config::PointPlace;
 use repair::history::{Copied, Until};
 use repair::restore::{Begin, Course, NoCourse};
 use source::identify::{SourceIdentity, SourceSemiSync};
-
-/// How far the log behind a backup must go for a point; of a statement only a walk tells.
-fn reach(until: &Until) -> Reach {
-    let (Until::Before(point) | Until::After(point)) = until else { return Reach::End };
-    match &point.place {
-        PointPlace::Time(micros) => Reach::Time(*micros),
-        PointPlace::Gtids(set) => Reach::Gtids(GtidState::Mysql(set.clone())),
-        PointPlace::Mariadb(list) => {
-            let mut state = MariadbGtidState::new();
-            list.iter().for_each(|id| state.insert(*id));
-            Reach::Gtids(GtidState::Mariadb(state))
-        }
-        PointPlace::Position(at) => Reach::Position(at.clone()),
-    }
-}
 
 /// The newest dump that leads to the point, and the log behind it.
 ///
@@ -39,7 +24,7 @@ pub(super) fn chosen<'a>(
 ) -> Result<(&'a Listed, Followed, Scan, Course), String> {
     let dumps: Vec<Listed> =
         listed.iter().filter(|one| one.backup.record.stream == Stream::Sql).cloned().collect();
-    let reach = reach(until);
+    let reach = reach(until).unwrap_or(Reach::End);
     let mut left = dumps.len();
     loop {
         let found = choose(&dumps[..left], &reach).map_err(|why| match choose(listed, &reach) {

@@ -178,6 +178,8 @@ fn source() -> SourceMonitor {
         archive.gtid = gtids("1-10239").to_line();
         archive.committed_at = Some(at(0));
         archive.complete_until = Some(at(0));
+        archive.complete_timeline = Some(format!("0002-{UUID}"));
+        archive.complete_position = place(5_120);
         archive.error = Some(error("the store answered 503 SlowDown"));
         (archive.commits, archive.plain_bytes) = (700, 6 * GIB);
         (archive.again_bytes, archive.stored_bytes) = (GIB, 2 * GIB);
@@ -269,6 +271,7 @@ fn backups() -> BackupsStatus {
         newest: Some(at(0)),
         recoverable_from: Some(at(0)),
         recoverable_to: Some(at(3_600)),
+        reaches_end: true,
         list: Arc::new([backup]),
     }
 }

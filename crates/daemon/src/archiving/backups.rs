@@ -59,7 +59,8 @@ impl Between {
 pub(super) struct Backups {
     keep: Option<Keep>,
     between: Arc<Between>,
-    as_of: Option<u64>,
+    /// The commit, and how many timelines there were.
+    as_of: Option<(u64, usize)>,
     from: Instant,
 }
 
@@ -72,16 +73,20 @@ impl Backups {
     /// Publishes what a history has, unless that stands already.
     pub(super) fn keep_up(&mut self, history: &History, monitor: &SourceMonitor) {
         let began = Instant::now();
-        if self.as_of == Some(history.seq) || began < self.from {
+        let timelines = history.timelines.len();
+        // A new timeline may not go on with the one before: what leads to its end is looked at before that is called safe.
+        if self.as_of == Some((history.seq, timelines))
+            || began < self.from && self.as_of.is_some_and(|(_, known)| known == timelines)
+        {
             return;
         }
         let listed = list(history);
         if self.keep.as_ref().is_some_and(|keep| !keep.lets_go(&listed).is_empty()) {
             self.between.is_wanted.store(true, Ordering::Relaxed);
         }
-        let status = shown(&listed);
+        let status = shown(history, &listed);
         monitor.archive.update(|archive| archive.backups = Some(status));
-        self.as_of = Some(history.seq);
+        self.as_of = Some((history.seq, timelines));
         self.from = Instant::now() + began.elapsed() * REST;
     }
 
@@ -92,7 +97,7 @@ impl Backups {
     }
 }
 
-fn shown(listed: &[Listed]) -> BackupsStatus {
+fn shown(history: &History, listed: &[Listed]) -> BackupsStatus {
     let whole = || listed.iter().filter(|one| one.until().is_some());
     let span = span(listed);
     BackupsStatus {
@@ -101,8 +106,18 @@ fn shown(listed: &[Listed]) -> BackupsStatus {
         newest: whole().map(|one| one.backup.record.finished).max(),
         recoverable_from: span.map(|span| span.from.backup.record.finished),
         recoverable_to: span.and_then(|span| ends(listed, span)),
+        reaches_end: span.is_some_and(|span| is_end(history, span.until)),
         list: listed.iter().rev().take(SHOWN_MAX).map(one).collect(),
     }
+}
+
+/// Whether nothing is archived behind it.
+fn is_end(history: &History, until: &End) -> bool {
+    let has_files =
+        history.timelines.iter().rev().find_map(|(name, archived)| Some((name, archived.files.last()?)));
+    has_files.is_some_and(|(name, last)| {
+        *name == until.timeline && last.name == until.file && last.end() == until.position
+    })
 }
 
 fn one(listed: &Listed) -> BackupStatus {

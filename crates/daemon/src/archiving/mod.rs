@@ -38,7 +38,7 @@ use binlog::writer::published::Published;
 use config::{ArchiveConfig, FsyncMode};
 use jiff::Timestamp;
 use source::stop::StopSignal;
-use status::{ArchiveState, DaemonMonitor, LastError, Level, SourceMonitor};
+use status::{ArchiveState, ArchiveStatus, DaemonMonitor, LastError, Level, SourceMonitor};
 use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -326,6 +326,14 @@ impl Drop for Archiving {
     }
 }
 
+/// Everything that was durable at a moment, up to there, is in the archive.
+fn is_complete(status: &mut ArchiveStatus, at: Timestamp, durable: &DurableEnd) {
+    let timeline = durable.timeline.file_name().map(|name| name.to_string_lossy().into_owned());
+    status.complete_until = Some(at);
+    status.complete_timeline = timeline;
+    status.complete_position = Some(codec::Position::new(durable.file.as_str(), durable.offset));
+}
+
 struct Work {
     interval: Duration,
     copy: Copy,
@@ -493,8 +501,8 @@ impl Work {
         let has_all = durable
             .zip(end)
             .is_some_and(|(durable, end)| end.file == durable.file && end.offset >= durable.offset);
-        if let Some(at) = complete.filter(|_| has_all) {
-            self.copy.monitor.archive.update(|status| status.complete_until = Some(at));
+        if let Some((at, durable)) = complete.filter(|_| has_all).zip(durable) {
+            self.copy.monitor.archive.update(|status| is_complete(status, at, durable));
             self.goal = None;
         }
         self.works();
@@ -516,10 +524,12 @@ impl Work {
         let is_there =
             end.is_some_and(|end| (order(&end.file), end.offset) >= (order(&goal.file), goal.offset));
         if is_whole_before && is_there {
-            let at = *at;
+            let (at, goal) = (*at, goal.clone());
             self.goal = None;
             self.copy.monitor.archive.update(|status| {
-                status.complete_until = status.complete_until.max(Some(at));
+                if status.complete_until < Some(at) {
+                    is_complete(status, at, &goal);
+                }
             });
         }
     }
@@ -585,6 +595,7 @@ impl Work {
                 status.state = ArchiveState::Older;
                 // It had all that, and has not.
                 (status.complete_until, status.archived) = (None, None);
+                (status.complete_timeline, status.complete_position) = (None, None);
             }
         });
         if is_put_back {

@@ -19,6 +19,8 @@ pub struct BackupsStatus {
     pub recoverable_from: Option<Timestamp>,
     /// Up to when, by the source's clock; null as before.
     pub recoverable_to: Option<Timestamp>,
+    /// Whether that is the end of all that is archived.
+    pub reaches_end: bool,
     /// The newest few of them, the newest first.
     pub list: Arc<[BackupStatus]>,
 }

@@ -79,6 +79,11 @@ pub struct ArchiveStatus {
     /// Everything that was durable at this moment is in the archive; null until it has everything for the first time since the
     /// start.
     pub complete_until: Option<Timestamp>,
+    /// Folder of the timeline that was written here then; null as before.
+    pub complete_timeline: Option<String>,
+    /// How far it was durable then; null as before.
+    #[serde(default, with = "place")]
+    pub complete_position: Option<Position>,
     /// Whole seconds since then; null as before.
     pub behind_seconds: Option<u64>,
     /// Why the archive is not kept up, and since when; null while it is.

@@ -1,6 +1,7 @@
 //! What every surface shows of a source and its readers, in rows: a name, what is said, and the level of the one judgement. `binlogd status`, `top` and
 //! the page differ in how they write a row, not in what it says.
 
+mod burned;
 mod readers;
 mod row;
 mod rows;
@@ -9,6 +10,7 @@ use crate::{GtidTexts, Level, SourceStatus, StateName};
 use jiff::Timestamp;
 use std::cmp::Reverse;
 
+pub use burned::if_this_site_burned;
 pub use readers::{ReaderRow, Readers, SlotRow};
 pub use row::{Piece, Row, semi_sync};
 

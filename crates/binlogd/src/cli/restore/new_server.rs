@@ -95,7 +95,9 @@ fn restore(args: &RestoreArgs, root: &Path, until: &Until, opened: &Opened) -> a
     let (backup, log_bytes) = (&*chosen.backup, chosen.course.bytes);
     let order =
         Order { reader, backup, programs: &programs, log_bytes, clock: &SystemClock, is_over: &is_over };
-    let how = NewServer::may_be_made(&order, root)?;
+    // The log says so also where a backup of nothing has no GTIDs to tell.
+    let has_gtids = chosen.course.stretch.is_none();
+    let how = How { has_gtids, ..NewServer::may_be_made(&order, root)? };
     show(root, until, &chosen, &how);
     if !args.plan {
         carry_out(args, root, until, &order, how, copied, &mut heard)?;

@@ -5,7 +5,7 @@ use super::rank::color;
 use crate::cli::style::clean;
 use crate::cli::units;
 use jiff::Timestamp;
-use status::{DaemonStatus, DiskStatus, Level};
+use status::{DaemonStatus, DiskStatus, Level, view};
 use std::fmt::{Result, Write};
 
 /// Width of what stands before the state of the disk.
@@ -35,6 +35,11 @@ impl Page {
         }
         if let Some(why) = unanswered {
             for line in wrapped(&format!("Read from the files: {}.", clean(why)), self.width) {
+                writeln!(self.text, "{line}")?;
+            }
+        }
+        for sentence in view::if_this_site_burned(status, self.now) {
+            for line in wrapped(&clean(&sentence), self.width) {
                 writeln!(self.text, "{line}")?;
             }
         }

@@ -169,9 +169,51 @@ pub(super) fn runs(what: &str) -> bool {
     lines.any(|line| String::from_utf8_lossy(&line).contains(what))
 }
 
+/// A fire, at some moment under load: the first screen has not promised less loss than there is, when the archive alone is left.
+fn burns(shop: &mut Shop, round: u64) {
+    let (source, daemon) = (&shop.source, &mut shop.daemon);
+    let told = under_load(source, || {
+        let is_under_way = |source: &Value| {
+            let archive = &source["archive"];
+            archive["commits"].as_u64() > Some(round) && archive["complete_position"].is_object()
+        };
+        daemon.wait_until(is_under_way, PATIENCE);
+        let told = daemon.status();
+        daemon.kill();
+        told
+    });
+    let told: status::DaemonStatus = serde_json::from_value(told).unwrap();
+    let said = status::view::if_this_site_burned(&told, jiff::Timestamp::now()).remove(0);
+    let copy = &told.sources[0];
+    let written = copy.positions.written.as_ref().unwrap();
+    let complete = copy.archive.as_ref().unwrap().complete_position.as_ref().unwrap();
+    let chain = shop.reader().0.chain("default").unwrap();
+    let newest = chain.history().timelines.values().next_back().unwrap().files.last().unwrap().clone();
+    assert_eq!((&*written.file, &*complete.file), (&*newest.name, &*newest.name), "{said}");
+    let lost = written.offset.saturating_sub(newest.end());
+    match said.contains("nothing acknowledged is lost") {
+        true => assert_eq!(lost, 0, "{said}"),
+        false => assert!(
+            said.contains("in the last ") && written.offset - complete.offset >= lost,
+            "{lost}: {said}"
+        ),
+    }
+    assert!(
+        said.contains("commits do not wait for this copy") && said.contains("nobody has tried"),
+        "{said}"
+    );
+    println!("lost {lost} bytes: {said}");
+    shop.daemon.restart(&[]);
+    // What it says of itself.
+    shop.daemon.wait_until(|source| source["archive"]["backups"]["reaches_end"] == true, PATIENCE);
+    let overview = format!("http://{}/", shop.daemon.admin_address());
+    let overview = ureq::get(overview).call().unwrap().body_mut().read_to_string().unwrap();
+    assert!(overview.contains("<p>If this site burned now: "), "{overview}");
+}
+
 #[test]
 fn mariadb_11_8_by_mariadb_dump_and_mariadb_backup() {
-    let shop = Shop::new("mariadb-11.8", "[backup]\nkeep = '1y'\n");
+    let mut shop = Shop::new("mariadb-11.8", "[backup]\nkeep = '1y'\n");
     under_load(&shop.source, || shop.back_up(&[]));
     shop.source.sql("INSERT INTO shop.orders (v) VALUES ('behind it')");
     // The end of the log may be in the copy alone.
@@ -208,6 +250,7 @@ fn mariadb_11_8_by_mariadb_dump_and_mariadb_backup() {
     let page = format!("http://{}/source/default", shop.daemon.admin_address());
     let page = ureq::get(page).call().unwrap().body_mut().read_to_string().unwrap();
     assert!(page.contains("<td>mariadb-backup</td>") && !page.contains("<td>mariadb-dump</td>"), "{page}");
+    (1..=3).for_each(|round| burns(&mut shop, round));
     let (stream, backup) = shop.stream();
     // The tool's own note is in the stream, as text.
     let bytes = std::fs::read(stream).unwrap();
