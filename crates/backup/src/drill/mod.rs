@@ -195,10 +195,13 @@ impl Drill<'_> {
         let brought = self.bring(work, &copied, first, &target)?;
         let Some(next) = next else {
             self.report.proof = Some(Proof::GtidsAndCheck);
+            let has = if target.has_gtids() { "the GTIDs are" } else { "the log is applied to" };
+            let point = match target.course.transactions {
+                0 => "the end of the log, behind which nothing was written since the backup",
+                _ => "a point that was chosen at random",
+            };
             self.report.proof_in_words = format!(
-                "{} exactly {}, a point that was chosen at random; CHECK TABLE of {} tables found nothing. There is no later backup to compare \
-                 with",
-                if target.has_gtids() { "the GTIDs are" } else { "the log is applied to" },
+                "{has} exactly {}, {point}; CHECK TABLE of {} tables found nothing. There is no later backup to compare with",
                 short(&target.reached()),
                 brought.tables
             );
