@@ -131,7 +131,7 @@ impl<'a> Applier<'a> {
         }
         let (now, then) = (self.changing, scan.changing);
         Err(format!(
-            "{now} transactions change the tables, and {then} did when the log was walked before: it is not the same log any more"
+            "the log has {now} that change the tables, and had {then} when it was walked before: it is not the same log any more"
         ))
     }
 

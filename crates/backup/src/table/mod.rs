@@ -157,7 +157,7 @@ pub fn restore(
     let done = work.make(BufReader::with_capacity(BUFFER_BYTES, stream), &mut answer, |work, cascades| {
         let all = [&scan.cascades[..], cascades].concat();
         choice::begin(record, |begin| cascades::check(origin.copied, begin, wanted.until, &scan, &all))?;
-        tell(&format!("the log is applied: {} transactions concern the tables", scan.touched));
+        tell(&format!("the log is applied: {} of its transactions concern the tables", scan.touched));
         let mut applier = Applier::new(&mut work.target, work.followed);
         applier.run(origin.copied, &scan, is_over)?;
         Ok((applier.applied, applier.triggers))
@@ -277,6 +277,6 @@ impl Work<'_> {
         if self.is_over.load(Ordering::Relaxed) {
             return Err("interrupted".to_owned());
         }
-        self.target.rename(self.followed, &wanted.pairs)
+        self.target.give_names(self.followed, &wanted.pairs)
     }
 }

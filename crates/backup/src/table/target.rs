@@ -231,7 +231,7 @@ impl Target {
     ///
     /// # Errors
     /// When the target refuses it; none has its name then.
-    pub(super) fn rename(
+    pub(super) fn give_names(
         &mut self,
         followed: &Followed,
         pairs: &[(TableName, TableName)],

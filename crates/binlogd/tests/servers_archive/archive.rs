@@ -14,7 +14,6 @@ mod policies;
 mod put_back;
 mod rivals;
 mod searched;
-mod shop;
 mod shown;
 mod stock;
 mod table;

@@ -1,6 +1,6 @@
 //! `binlogd restore --table shop.orders --as shop.orders_restored`: one table, or several, on a server in use.
 
-use super::RestoreArgs;
+use super::args::RestoreArgs;
 use super::shown::until;
 use crate::cli::args::store::is_url;
 use crate::cli::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
@@ -97,7 +97,7 @@ fn tell(answer: &Answer, host: &str) {
     for made in &answer.made {
         let table = style::clean(&made.table.to_string());
         outln!(
-            "{table} is on {host} as {}: {} rows, CHECKSUM TABLE {}",
+            "{table} is on {host} as {}; rows: {}, CHECKSUM TABLE: {}",
             style::clean(&made.name.to_string()),
             made.rows,
             made.checksum

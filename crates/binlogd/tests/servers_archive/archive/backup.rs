@@ -1,8 +1,8 @@
 //! Backups beside the log: taken by the stock tools while the source is written to, and put back by the stock client. What comes back,
 //! brought forward by the log from the point that the archive tells, is what the source has.
 
+use super::place::shop::{Shop, path, program};
 use super::place::{PATIENCE, Place, wait_archived};
-use super::shop::{Shop, path, program};
 use crate::common::metrics::metrics;
 use crate::common::readers::checksums;
 use crate::common::{Server, connect_options, script, wait_within};

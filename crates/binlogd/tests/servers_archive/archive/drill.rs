@@ -2,9 +2,9 @@
 //!
 //! `BINLOGD_DRILL_ROUNDS` is the number of clean drills of each server (`make drills`: 50), and asks for the slow faults too.
 
+use super::place::shop::{Shop, path, program};
 use super::place::{PATIENCE, wait_archived};
 use super::put_back::{Tree, put, tree};
-use super::shop::{Shop, path, program};
 use crate::common::faults::volume::{Kind, Volume};
 use crate::common::wait_within;
 use archive::chain::Chain;

@@ -1,8 +1,8 @@
 //! One table brought back beside the others on the running source: as it was before a mistake, whatever became of it in between. What comes back
 //! is what the source had then, by its own check sums; what cannot be followed is refused by name, and nothing is left behind.
 
+use super::place::shop::Shop;
 use super::place::wait_archived;
-use super::shop::Shop;
 use crate::common::Server;
 use std::cell::Cell;
 use std::process::{Command, Stdio};
@@ -159,7 +159,7 @@ fn brings_tables_back(name: &str) {
     assert_eq!(sums(source, &made), before, "{said}");
     let again: Vec<String> = made.iter().map(|table| definition(source, table)).collect();
     assert_eq!(again, definitions);
-    assert!(before.iter().all(|sum| said.contains(&format!("CHECKSUM TABLE {sum}"))), "{said}");
+    assert!(before.iter().all(|sum| said.contains(&format!("CHECKSUM TABLE: {sum}"))), "{said}");
     assert_eq!(
         sums(source, &["shop.orders".to_owned(), "shop.people".to_owned(), "shop.late".to_owned()]),
         others

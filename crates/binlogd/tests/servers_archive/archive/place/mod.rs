@@ -1,5 +1,7 @@
 //! A place for an archive, and what is asked of one from outside: with binlogd's own verbs, and against the source's files.
 
+pub(in crate::archive) mod shop;
+
 use crate::common::compare::binary_logs;
 use crate::common::daemon::Daemon;
 use crate::common::skip::skip;
@@ -12,9 +14,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 /// Longest wait for an archive to have what the copy has.
-pub(super) const PATIENCE: Duration = Duration::from_secs(90);
+pub(in crate::archive) const PATIENCE: Duration = Duration::from_secs(90);
 /// The interval of every archive here.
-pub(super) const INTERVAL: &str = "interval = '1s'\n";
+pub(in crate::archive) const INTERVAL: &str = "interval = '1s'\n";
 /// The source's name, as it is where none is given.
 const SOURCE: &str = "default";
 /// Below the root of a bucket.
@@ -25,7 +27,7 @@ const FLAGS_AT: usize = 4 + 17;
 const IN_USE: u8 = 0x01;
 
 /// A place for the archive of one source, and the key of who may read it.
-pub(super) struct Place {
+pub(in crate::archive) struct Place {
     dir: tempfile::TempDir,
     store: Option<ObjectStore>,
     identity: Option<PathBuf>,
@@ -34,26 +36,26 @@ pub(super) struct Place {
 }
 
 /// What `binlogd fetch` brought back.
-pub(super) struct Fetched {
+pub(in crate::archive) struct Fetched {
     dir: tempfile::TempDir,
     /// Name of the last file.
-    pub(super) file: String,
+    pub(in crate::archive) file: String,
     /// Its length.
-    pub(super) end: u64,
+    pub(in crate::archive) end: u64,
     /// What it says was executed up to there.
-    pub(super) gtids: String,
+    pub(in crate::archive) gtids: String,
     /// All that it printed.
-    pub(super) said: String,
+    pub(in crate::archive) said: String,
 }
 
 /// Where `scripts/stores` is.
-pub(super) fn scripts() -> PathBuf {
+pub(in crate::archive) fn scripts() -> PathBuf {
     workspace().join("scripts/stores")
 }
 
 /// A program of `scripts/stores`; `None` where it cannot be had, which is said.
 #[track_caller]
-pub(super) fn program_or_skip(name: &str) -> Option<PathBuf> {
+pub(in crate::archive) fn program_or_skip(name: &str) -> Option<PathBuf> {
     match program(&scripts(), name) {
         Ok(path) => Some(path),
         Err(error) => {
@@ -65,21 +67,21 @@ pub(super) fn program_or_skip(name: &str) -> Option<PathBuf> {
 
 impl Place {
     /// A folder.
-    pub(super) fn folder() -> Place {
+    pub(in crate::archive) fn folder() -> Place {
         let place = Place { dir: folder(), store: None, identity: None, recipient: None };
         std::fs::create_dir_all(place.root()).expect("a folder");
         place
     }
 
     /// A bucket of an S3 store on this machine.
-    pub(super) fn s3() -> Place {
+    pub(in crate::archive) fn s3() -> Place {
         let place = Place::store_without_bucket();
         place.store().bucket(BUCKET).expect("a bucket");
         place
     }
 
     /// A bucket whose objects nobody can delete for a day.
-    pub(super) fn locked() -> Place {
+    pub(in crate::archive) fn locked() -> Place {
         let place = Place::store_without_bucket();
         place.store().locked_bucket(BUCKET, Some(1)).expect("a bucket");
         place
@@ -92,7 +94,7 @@ impl Place {
     }
 
     /// The same, for a new key of age.
-    pub(super) fn encrypted(mut self) -> Place {
+    pub(in crate::archive) fn encrypted(mut self) -> Place {
         let keygen = program(&scripts(), "age-keygen").expect("age-keygen");
         let path = self.dir.path().join("identity");
         let run = |arguments: &[&std::ffi::OsStr]| {
@@ -108,32 +110,32 @@ impl Place {
     }
 
     /// The store; a folder is none.
-    pub(super) fn store(&self) -> &ObjectStore {
+    pub(in crate::archive) fn store(&self) -> &ObjectStore {
         self.store.as_ref().expect("a place in a store")
     }
 
     /// The same, to start it again.
-    pub(super) fn store_mut(&mut self) -> &mut ObjectStore {
+    pub(in crate::archive) fn store_mut(&mut self) -> &mut ObjectStore {
         self.store.as_mut().expect("a place in a store")
     }
 
     /// The file with the private key.
-    pub(super) fn identity(&self) -> &Path {
+    pub(in crate::archive) fn identity(&self) -> &Path {
         self.identity.as_ref().expect("a key")
     }
 
     /// The bucket's name.
-    pub(super) fn bucket(&self) -> &'static str {
+    pub(in crate::archive) fn bucket(&self) -> &'static str {
         BUCKET
     }
 
     /// In front of the names of its objects, without the slash.
-    pub(super) fn prefix(&self) -> &'static str {
+    pub(in crate::archive) fn prefix(&self) -> &'static str {
         PREFIX
     }
 
     /// The archive's URL.
-    pub(super) fn url(&self) -> String {
+    pub(in crate::archive) fn url(&self) -> String {
         match self.store {
             Some(_) => format!("s3://{BUCKET}/{PREFIX}"),
             None => format!("file://{}", self.root().display()),
@@ -141,7 +143,7 @@ impl Place {
     }
 
     /// The folder in which the archive's objects are files: the store's own, or the place itself.
-    pub(super) fn root(&self) -> PathBuf {
+    pub(in crate::archive) fn root(&self) -> PathBuf {
         match &self.store {
             Some(store) => store.file(BUCKET, PREFIX),
             None => self.dir.path().join("archive"),
@@ -149,14 +151,14 @@ impl Place {
     }
 
     /// The secrets that may be seen nowhere.
-    pub(super) fn secrets(&self) -> Vec<String> {
+    pub(in crate::archive) fn secrets(&self) -> Vec<String> {
         let key = std::fs::read_to_string(self.identity()).expect("the private key");
         let key = key.lines().find(|line| line.starts_with("AGE-SECRET-KEY-")).expect("a key of age");
         vec![key.to_owned(), self.store().secret_key().expect("a secret").to_owned()]
     }
 
     /// The variables with which binlogd reaches the store.
-    pub(super) fn environment(&self) -> Vec<(String, String)> {
+    pub(in crate::archive) fn environment(&self) -> Vec<(String, String)> {
         let Some(store) = &self.store else { return Vec::new() };
         let pairs = [
             ("AWS_ACCESS_KEY_ID", store.access_key()),
@@ -167,12 +169,12 @@ impl Place {
     }
 
     /// A configuration with this archive, the source, and further lines in front.
-    pub(super) fn config(&self, source: &Server, more: &str) -> String {
+    pub(in crate::archive) fn config(&self, source: &Server, more: &str) -> String {
         self.config_with(source, "", more)
     }
 
     /// The same, with further keys of the archive.
-    pub(super) fn config_with(&self, source: &Server, keys: &str, more: &str) -> String {
+    pub(in crate::archive) fn config_with(&self, source: &Server, keys: &str, more: &str) -> String {
         let mut archive = format!("[archive]\nurl = '{}'\n{INTERVAL}{keys}", self.url());
         if let Some(store) = &self.store {
             let endpoint = store.endpoint().expect("an endpoint");
@@ -189,26 +191,26 @@ impl Place {
 
     /// Starts binlogd on a source that has the account `repl`, with further lines of configuration.
     #[track_caller]
-    pub(super) fn start(&self, source: &Server, more: &str) -> Daemon {
+    pub(in crate::archive) fn start(&self, source: &Server, more: &str) -> Daemon {
         Daemon::start_from_in(&self.environment(), "", &self.config(source, more))
     }
 
     /// Runs a verb of binlogd on the archive, with what it takes to reach and open it. It must be well.
     #[track_caller]
-    pub(super) fn run(&self, verb: &str, arguments: &[&str]) -> String {
+    pub(in crate::archive) fn run(&self, verb: &str, arguments: &[&str]) -> String {
         said(&mut self.command(verb, arguments))
     }
 
     /// The same, of a verb that must fail.
     #[track_caller]
-    pub(super) fn run_failing(&self, verb: &str, arguments: &[&str]) -> String {
+    pub(in crate::archive) fn run_failing(&self, verb: &str, arguments: &[&str]) -> String {
         let output = self.command(verb, arguments).output().expect("it runs");
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
     }
 
     /// The command for that, to be run otherwise.
-    pub(super) fn command(&self, verb: &str, arguments: &[&str]) -> Command {
+    pub(in crate::archive) fn command(&self, verb: &str, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_binlogd"));
         command.env("NO_COLOR", "1").stdin(Stdio::null());
         command.args([verb, &self.url()]).args(arguments).envs(self.environment());
@@ -223,14 +225,14 @@ impl Place {
 
     /// What the archive has is sound, and is what the source has.
     #[track_caller]
-    pub(super) fn assert_whole(&self, source: &Server) {
+    pub(in crate::archive) fn assert_whole(&self, source: &Server) {
         self.assert_sound();
         assert_eq!(self.fetch().assert_is_of(source), binary_logs(source));
     }
 
     /// Every object of the archive is there and sound, and opened where there is a key for it.
     #[track_caller]
-    pub(super) fn assert_sound(&self) -> Value {
+    pub(in crate::archive) fn assert_sound(&self) -> Value {
         let answer = self.run("verify", &["--json"]);
         let answer: Value = serde_json::from_str(&answer).unwrap_or_else(|error| panic!("{error}: {answer}"));
         let source = answer["sources"][0].clone();
@@ -246,13 +248,13 @@ impl Place {
 
     /// Everything back from the archive; `binlogd verify` of what came finds nothing.
     #[track_caller]
-    pub(super) fn fetch(&self) -> Fetched {
+    pub(in crate::archive) fn fetch(&self) -> Fetched {
         self.fetch_into(folder())
     }
 
     /// The same into a folder in which a fetch may have begun.
     #[track_caller]
-    pub(super) fn fetch_into(&self, dir: tempfile::TempDir) -> Fetched {
+    pub(in crate::archive) fn fetch_into(&self, dir: tempfile::TempDir) -> Fetched {
         let said = self.fetch_to(dir.path());
         let end = said.split("the last ends at ").nth(1).unwrap_or_else(|| panic!("no end in {said}"));
         let (place, gtids) = end.trim().split_once(" with ").unwrap_or_else(|| panic!("no GTIDs in {said}"));
@@ -263,7 +265,7 @@ impl Place {
 
     /// The same into a folder of the caller's; what was printed.
     #[track_caller]
-    pub(super) fn fetch_to(&self, dir: &Path) -> String {
+    pub(in crate::archive) fn fetch_to(&self, dir: &Path) -> String {
         let fetched = self.run("fetch", &["--to", dir.to_str().expect("a plain path")]);
         assert_no_damage(dir);
         fetched
@@ -273,7 +275,7 @@ impl Place {
 impl Fetched {
     /// The folder of the one timeline.
     #[track_caller]
-    pub(super) fn timeline(&self) -> PathBuf {
+    pub(in crate::archive) fn timeline(&self) -> PathBuf {
         let entries = std::fs::read_dir(self.dir.path().join(SOURCE)).expect("the source's folder").flatten();
         let mut folders: Vec<PathBuf> =
             entries.map(|entry| entry.path()).filter(|path| path.join("timeline.toml").exists()).collect();
@@ -284,13 +286,13 @@ impl Fetched {
     /// What came is what the source has: each closed file to its last byte, and the last one up to where the archive ends.
     /// The names of the files.
     #[track_caller]
-    pub(super) fn assert_is_of(&self, source: &Server) -> Vec<String> {
+    pub(in crate::archive) fn assert_is_of(&self, source: &Server) -> Vec<String> {
         self.assert_is_newest_of(source, usize::MAX)
     }
 
     /// The same where only so many of the newest files came.
     #[track_caller]
-    pub(super) fn assert_is_newest_of(&self, source: &Server, files: usize) -> Vec<String> {
+    pub(in crate::archive) fn assert_is_newest_of(&self, source: &Server, files: usize) -> Vec<String> {
         let timeline = self.timeline();
         let mut names = binary_logs(source);
         let last = names.iter().position(|name| *name == self.file).expect("a file of the source");
@@ -318,20 +320,20 @@ impl Fetched {
 
     /// The state that was printed, as the source's kind has it.
     #[track_caller]
-    pub(super) fn state(&self, source: &Server) -> GtidState {
+    pub(in crate::archive) fn state(&self, source: &Server) -> GtidState {
         state(source, &self.gtids)
     }
 }
 
 /// A set of GTIDs as the server's kind has it.
 #[track_caller]
-pub(super) fn state(server: &Server, text: &str) -> GtidState {
+pub(in crate::archive) fn state(server: &Server, text: &str) -> GtidState {
     GtidState::parse(server.kind(), text.trim()).unwrap_or_else(|error| panic!("{text:?}: {error}"))
 }
 
 /// Waits until the copy has what the source has, and the archive what the copy has.
 #[track_caller]
-pub(super) fn wait_archived(daemon: &Daemon, source: &Server) -> Value {
+pub(in crate::archive) fn wait_archived(daemon: &Daemon, source: &Server) -> Value {
     daemon.wait_caught_up(source);
     let is_there = |source: &Value| {
         let archive = &source["archive"];
@@ -343,13 +345,13 @@ pub(super) fn wait_archived(daemon: &Daemon, source: &Server) -> Value {
     daemon.wait_until(is_there, PATIENCE)
 }
 
-pub(super) fn folder() -> tempfile::TempDir {
+pub(in crate::archive) fn folder() -> tempfile::TempDir {
     tempfile::Builder::new().prefix("binlogd-archive-").tempdir().expect("a temporary folder")
 }
 
 /// `binlogd verify` of a data folder finds nothing.
 #[track_caller]
-pub(super) fn assert_no_damage(dir: &Path) {
+pub(in crate::archive) fn assert_no_damage(dir: &Path) {
     let verified =
         said(Command::new(env!("CARGO_BIN_EXE_binlogd")).env("NO_COLOR", "1").arg("verify").arg(dir));
     assert!(verified.contains("no damage"), "{verified}");

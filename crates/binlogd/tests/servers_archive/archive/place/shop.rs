@@ -1,6 +1,6 @@
 //! A source that is archived and backed up: what the tests of backups, and of the ways back from one, begin with.
 
-use super::place::{Place, wait_archived};
+use super::{Place, wait_archived};
 use crate::common::daemon::Daemon;
 use crate::common::readers::{checksums, make_account};
 use crate::common::{Server, script};
@@ -28,16 +28,16 @@ fn options(name: &str) -> &'static [&'static str] {
 }
 
 /// A source that is archived, and the tool that backs it up.
-pub(super) struct Shop {
-    pub(super) source: Server,
-    pub(super) daemon: Daemon,
-    pub(super) place: Place,
-    pub(super) dir: tempfile::TempDir,
-    pub(super) tool: PathBuf,
+pub(in crate::archive) struct Shop {
+    pub(in crate::archive) source: Server,
+    pub(in crate::archive) daemon: Daemon,
+    pub(in crate::archive) place: Place,
+    pub(in crate::archive) dir: tempfile::TempDir,
+    pub(in crate::archive) tool: PathBuf,
 }
 
 impl Shop {
-    pub(super) fn new(name: &str, config: &str) -> Shop {
+    pub(in crate::archive) fn new(name: &str, config: &str) -> Shop {
         let source = Server::start(name, options(name));
         make_account(&source);
         source.sql(
@@ -62,7 +62,7 @@ impl Shop {
     }
 
     /// A backup by another program than the tool.
-    pub(super) fn command_by(&self, tool: &Path, more: &[&str]) -> Command {
+    pub(in crate::archive) fn command_by(&self, tool: &Path, more: &[&str]) -> Command {
         let from = format!("mysql://keeper@127.0.0.1:{}", self.source.port());
         let password = self.dir.path().join("password");
         let arguments = ["--from", &from, "--password-file", path(&password), "--program", path(tool)];
@@ -70,7 +70,7 @@ impl Shop {
     }
 
     #[track_caller]
-    pub(super) fn back_up(&self, more: &[&str]) -> String {
+    pub(in crate::archive) fn back_up(&self, more: &[&str]) -> String {
         let output = self.command_by(&self.tool, more).output().expect("it runs");
         let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
         assert_eq!(output.status.code(), Some(0), "{said}");
@@ -80,7 +80,7 @@ impl Shop {
 
     /// Nothing is recorded by it, and it says why.
     #[track_caller]
-    pub(super) fn fails(&self, shell: &str, more: &[&str]) -> String {
+    pub(in crate::archive) fn fails(&self, shell: &str, more: &[&str]) -> String {
         let tool = self.dir.path().join("other");
         program(&tool, shell);
         // Their log goes on meanwhile.
@@ -94,13 +94,13 @@ impl Shop {
     }
 
     /// What `binlogd backups` says.
-    pub(super) fn listed(&self) -> Vec<Value> {
+    pub(in crate::archive) fn listed(&self) -> Vec<Value> {
         let output = self.place.command("backups", &["--json"]).output().expect("it runs");
         let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
         answer["sources"][0]["backups"].as_array().expect("a list").clone()
     }
 
-    pub(super) fn reader(&self) -> (Reader, Arc<ArchivedBackup>) {
+    pub(in crate::archive) fn reader(&self) -> (Reader, Arc<ArchivedBackup>) {
         let store = Arc::new(Folder::open(&self.place.root()).unwrap());
         let chain = Chain::open(&*store, "default").unwrap();
         let newest = chain.history().backups.values().next_back().expect("a backup").clone();
@@ -108,7 +108,7 @@ impl Shop {
     }
 
     /// The newest backup as a file.
-    pub(super) fn stream(&self) -> (PathBuf, Arc<ArchivedBackup>) {
+    pub(in crate::archive) fn stream(&self) -> (PathBuf, Arc<ArchivedBackup>) {
         let (reader, newest) = self.reader();
         let path = self.dir.path().join("stream");
         let mut file = std::fs::File::create(&path).unwrap();
@@ -118,7 +118,7 @@ impl Shop {
 
     /// The newest backup in an empty server, which the log then brings to where the source is.
     #[track_caller]
-    pub(super) fn comes_back(&self) {
+    pub(in crate::archive) fn comes_back(&self) {
         let (stream, backup) = self.stream();
         let target = Server::start(self.source.name(), options(self.source.name()));
         target.sql_file(&stream, &[]);
@@ -150,7 +150,7 @@ impl Shop {
     }
 
     /// The servers' programs as packages install them.
-    pub(super) fn programs(&self) -> PathBuf {
+    pub(in crate::archive) fn programs(&self) -> PathBuf {
         let dir = self.dir.path().join("programs");
         let status = script().args(["programs", self.source.name(), "--dir", path(&dir)]).status();
         assert!(status.expect("scripts/servers runs").success());
@@ -158,7 +158,7 @@ impl Shop {
     }
 
     /// `restore --new` into a folder.
-    pub(super) fn new_server(&self, folder: &Path, until: &str, more: &[&str]) -> Command {
+    pub(in crate::archive) fn new_server(&self, folder: &Path, until: &str, more: &[&str]) -> Command {
         let programs = self.programs();
         let mut command = Command::new(env!("CARGO_BIN_EXE_binlogd"));
         command.env("NO_COLOR", "1").stdin(Stdio::null());
@@ -174,7 +174,7 @@ impl Shop {
 
     /// A server from nothing but the archive has the tables that were there.
     #[track_caller]
-    pub(super) fn comes_from_nothing(&self, until: &str, had: &str, more: &[&str]) -> String {
+    pub(in crate::archive) fn comes_from_nothing(&self, until: &str, had: &str, more: &[&str]) -> String {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("new");
         let output = self.new_server(&folder, until, more).output().expect("it runs");
@@ -195,11 +195,11 @@ impl Shop {
     }
 }
 
-pub(super) fn path(path: &Path) -> &str {
+pub(in crate::archive) fn path(path: &Path) -> &str {
     path.to_str().expect("a plain path")
 }
 
-pub(super) fn program(path: &Path, shell: &str) {
+pub(in crate::archive) fn program(path: &Path, shell: &str) {
     std::fs::write(path, format!("#!/bin/bash\n{shell}\n")).unwrap();
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
 }
