@@ -207,7 +207,8 @@ fn burns(shop: &mut Shop, round: u64) {
     // What it says of itself.
     shop.daemon.wait_until(|source| source["archive"]["backups"]["reaches_end"] == true, PATIENCE);
     let overview = format!("http://{}/", shop.daemon.admin_address());
-    let overview = ureq::get(overview).call().unwrap().body_mut().read_to_string().unwrap();
+    let overview = ureq::get(overview).header("accept", "text/html").call().unwrap();
+    let overview = overview.into_body().read_to_string().unwrap();
     assert!(overview.contains("<p>If this site burned now: "), "{overview}");
 }
 
