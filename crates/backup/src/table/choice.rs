@@ -64,7 +64,15 @@ fn scanned(
     until: &Until,
     followed: &mut Followed,
 ) -> Result<Result<(Scan, Course), NoCourse>, String> {
-    begin(record, |begin| Scan::make(copied, begin, until, followed))
+    let before = followed.clone();
+    match begin(record, false, |begin| Scan::make(copied, begin, until, followed))? {
+        // A server with GTIDs that had executed nothing tells a place in its log alone.
+        Err(NoCourse::HasGtid { .. }) => {
+            *followed = before;
+            begin(record, true, |begin| Scan::make(copied, begin, until, followed))
+        }
+        found => Ok(found),
+    }
 }
 
 /// A server that has what the backup holds, and nothing else.
@@ -103,12 +111,13 @@ pub(super) fn shown(kind: ServerKind, version: &str) -> String {
     if version.to_lowercase().contains("mariadb") { version.to_owned() } else { format!("{kind} {version}") }
 }
 
-/// Where the log behind a backup begins, for as long as `walk` takes.
+/// Where the log behind a backup begins, for as long as `walk` takes. With `by_gtids` a backup that tells none has executed nothing.
 pub(super) fn begin<T>(
     record: &BackupRecord,
+    by_gtids: bool,
     walk: impl FnOnce(Begin<'_>) -> Result<T, String>,
 ) -> Result<T, String> {
-    if record.point.gtids.is_empty() {
+    if record.point.gtids.is_empty() && !by_gtids {
         let position = Position::new(record.point.file.clone(), record.point.position);
         return walk(Begin::Position(&position));
     }

@@ -156,7 +156,9 @@ pub fn restore(
     let mut work = Work { target, followed: &followed, is_over, tell };
     let done = work.make(BufReader::with_capacity(BUFFER_BYTES, stream), &mut answer, |work, cascades| {
         let all = [&scan.cascades[..], cascades].concat();
-        choice::begin(record, |begin| cascades::check(origin.copied, begin, wanted.until, &scan, &all))?;
+        choice::begin(record, course.stretch.is_none(), |begin| {
+            cascades::check(origin.copied, begin, wanted.until, &scan, &all)
+        })?;
         tell(&format!("the log is applied: {} of its transactions concern the tables", scan.touched));
         let mut applier = Applier::new(&mut work.target, work.followed);
         applier.run(origin.copied, &scan, is_over)?;
