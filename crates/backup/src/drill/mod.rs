@@ -220,8 +220,8 @@ impl Drill<'_> {
         self.step("compare");
         self.report.proof = Some(Proof::NextBackup);
         self.report.proof_in_words = format!(
-            "backup {} brought forward to the point of backup {} is that backup: {} tables by definition, number and checksum of rows, and {} \
-             other things (views, routines, triggers, events, accounts); CHECK TABLE found nothing",
+            "backup {} brought forward to the point of backup {} is that backup. Compared: tables, by definition, number and checksum of rows: {}; \
+             views, routines, triggers, events and accounts: {}. CHECK TABLE found nothing",
             first.record.id,
             next.record.id,
             brought.tables,

@@ -121,7 +121,7 @@ fn words(loss: Loss, source: &SourceStatus) -> String {
     if source.is_receiving() && source.semi_sync.active {
         return lost;
     }
-    lost + "; what was not received yet is lost too, because commits do not wait for this copy"
+    lost + " (what was not received yet is lost: commits do not wait for this copy)"
 }
 
 /// What of it may be elsewhere.
@@ -284,7 +284,7 @@ mod tests {
                 |it| archive(it).backups.as_mut().unwrap().reaches_end = false,
                 "all since 1970-01-01 01:06:40 UTC is lost",
             ),
-            (|it| it.semi_sync.active = false, "what was not received yet is lost too"),
+            (|it| it.semi_sync.active = false, "what was not received yet is lost"),
             (|it| archive(it).kept_findings = 1, "it is damaged"),
             (|it| archive(it).url = "file:///mnt/b".to_owned(), "if file:///mnt/b is not at this site"),
         ];
