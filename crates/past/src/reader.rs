@@ -30,7 +30,7 @@ fn besides() -> Effects {
     Effects::DDL | Effects::STATEMENT | Effects::XA_COMMIT | Effects::XA_ROLLBACK
 }
 
-/// A place within a file: a transaction, and the number of what it says of the row.
+/// A place within a file: a transaction, and the number of the part of it, whatever row that is about: a row may get another key in it.
 pub(crate) type Within = (u64, usize);
 
 /// What a file says, in order.
@@ -62,6 +62,8 @@ struct Saying<'t> {
     statement: Option<Rc<str>>,
     savepoints: Vec<(Vec<u8>, usize)>,
     all: Vec<Seen>,
+    /// In which part of the transaction each of these stands.
+    parts: Vec<usize>,
 }
 
 impl<'a> Reader<'a> {
@@ -99,8 +101,8 @@ impl<'a> Reader<'a> {
             if transaction.at < from.0 {
                 return true;
             }
-            for (row, seen) in (0..).zip(self.transaction(found, transaction)) {
-                let at = (transaction.at, row);
+            for (part, seen) in self.transaction(found, transaction) {
+                let at = (transaction.at, part);
                 if at >= from && at < until {
                     batch.seen.push_back((at, seen));
                 }
@@ -115,13 +117,20 @@ impl<'a> Reader<'a> {
         Ok(batch)
     }
 
-    fn transaction(&mut self, found: FoundAt<'_>, transaction: &Transaction) -> Vec<Seen> {
+    fn transaction(&mut self, found: FoundAt<'_>, transaction: &Transaction) -> Vec<(usize, Seen)> {
         let at = Rc::new(At::of(found, transaction));
         let is_known = transaction.unread.is_none() && !transaction.has_more_tables;
         let is_own = |name: &TableName| *name == self.table;
         let is_meant = !is_known || transaction.tables.iter().any(|change| is_own(&change.name));
-        let mut saying =
-            Saying { at, transaction, is_meant, statement: None, savepoints: Vec::new(), all: Vec::new() };
+        let mut saying = Saying {
+            at,
+            transaction,
+            is_meant,
+            statement: None,
+            savepoints: Vec::new(),
+            all: Vec::new(),
+            parts: Vec::new(),
+        };
         if transaction.is_incident {
             saying.unseen("the source says that something is missing here (INCIDENT)");
         }
@@ -129,25 +138,30 @@ impl<'a> Reader<'a> {
             saying.unseen(&format!("a part of a transaction cannot be looked at: {why}"));
         }
         if transaction.kind() == Kind::AlterHalf {
-            return saying.all;
+            return saying.placed();
         }
         if let Some(xid) = &transaction.xid {
             let is_commit = transaction.kind() == Kind::XaCommit;
             if is_commit || transaction.kind() == Kind::XaRollback {
                 saying.all.push(Seen::Ended { xid: xid.to_lowercase(), is_commit });
-                return saying.all;
+                return saying.placed();
             }
         }
         let place = LogPlace::of(&found.timeline.name, &found.searched.name, transaction.at);
         self.known.is_at(&found.source.name, place, transaction.committed.micros.div_euclid(1_000_000));
         let Reader { known, table, key, near, elsewhere, .. } = self;
         let own = Own { table, key };
-        let read =
-            each_part(found.file, transaction, known, &mut |part| saying.take(&part, &own, near, elsewhere));
+        let mut number = 0;
+        let read = each_part(found.file, transaction, known, &mut |part| {
+            number += 1;
+            saying.take(&part, &own, near, elsewhere);
+            // What was rolled back goes, too.
+            saying.parts.resize(saying.all.len(), number);
+        });
         if let Err(error) = read {
             saying.unseen(&format!("a transaction cannot be read: {error}"));
         }
-        saying.all
+        saying.placed()
     }
 }
 
@@ -158,6 +172,13 @@ struct Own<'o> {
 }
 
 impl Saying<'_> {
+    /// What it has said, and in which part; what is about the whole of it comes last.
+    fn placed(mut self) -> Vec<(usize, Seen)> {
+        let last = self.parts.last().map_or(0, |last| last + 1);
+        self.parts.resize(self.all.len(), last);
+        self.parts.into_iter().zip(self.all).collect()
+    }
+
     fn note(&self, words: &str) -> Note {
         Note { at: self.at.clone(), words: words.to_owned() }
     }

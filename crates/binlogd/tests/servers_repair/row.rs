@@ -401,7 +401,9 @@ fn a_fork_and_a_gap_are_seen() {
     const FLAGS: [&str; 4] = ["--backoff-max", "1s", "--on-gap", "record"];
     let name = "mysql-9.7";
     let mut source = Server::start(name, &options(name));
-    source.sql("CREATE DATABASE shop; CREATE TABLE shop.t (id INT PRIMARY KEY, v INT); INSERT INTO shop.t VALUES (1, 1), (2, 1)");
+    source.sql("CREATE DATABASE shop; CREATE TABLE shop.t (id INT PRIMARY KEY, v INT); INSERT INTO shop.t VALUES (1, 1), (2, 1), (3, 1)");
+    // One transaction changes a row and gives it another key.
+    source.sql("BEGIN; UPDATE shop.t SET v = 9 WHERE id = 3; UPDATE shop.t SET id = 4 WHERE id = 3; COMMIT");
     let mut daemon = Daemon::start(&source, &FLAGS);
     daemon.wait_caught_up(&source);
     source.stop();
@@ -423,6 +425,9 @@ fn a_fork_and_a_gap_are_seen() {
     let (code, all, said) = scene.row("shop.t", &["--key", "1", "--history"]);
     let values = all["changes"].as_array().unwrap().iter().map(|one| one["after"]["v"].clone());
     assert_eq!((code, values.take(2).collect::<Vec<_>>()), (0, vec![3.into(), 1.into()]), "{all:#} {said}");
+    let (_, all, said) = scene.row("shop.t", &["--key", "4", "--history"]);
+    let values = all["changes"].as_array().unwrap().iter().map(|one| one["after"]["v"].clone());
+    assert_eq!(values.take(4).collect::<Vec<_>>(), [3, 9, 9, 1].map(Value::from), "{all:#} {said}");
 
     scene.daemon.terminate();
     scene.source.sql("UPDATE shop.t SET v = 4 WHERE id = 1; FLUSH BINARY LOGS; FLUSH BINARY LOGS");
