@@ -39,6 +39,8 @@ const QUIET: Duration = Duration::from_secs(1);
 const COMMITS: usize = 50;
 /// Each packet to or from the successor comes so much later: a promoter is killed between two of its statements there.
 const SLOW: Duration = Duration::from_millis(50);
+/// The same where it must be killed before the next of a few statements, on a machine that is busy.
+const SLOWER: Duration = Duration::from_secs(1);
 /// From now on nothing passes, and what comes is closed at once.
 const CUT: Fault = Fault::CutAfter { direction: Direction::ToSource, bytes: 0, ending: Ending::Reset };
 
@@ -525,8 +527,14 @@ impl Scene {
                 self.nodes[accepts]
                     .wait_until(|source| source["quorum"]["epoch"].as_u64() > Some(epoch), PATIENCE);
             }
-            Killed::Accepted => read_to("accepted:"),
+            Killed::Accepted => {
+                read_to("fed:");
+                way.fault(Fault::Latency(SLOWER));
+                read_to("accepted:");
+            }
             Killed::Opening => {
+                read_to("fed:");
+                way.fault(Fault::Latency(SLOWER));
                 read_to("accepted:");
                 let status = if self.new.kind() == ServerKind::MariaDb {
                     "SHOW ALL SLAVES STATUS"
@@ -629,9 +637,14 @@ impl Scene {
                 drop(self.new.sql("INSERT INTO ledger.entry VALUES (93000000, 'late'); FLUSH BINARY LOGS"))
             }
             ServerKind::MariaDb => {
-                let logs = self.new.sql("SHOW BINARY LOGS");
-                let live = logs.lines().last().and_then(|line| line.split('\t').next()).expect("a file");
-                self.new.sql(&format!("PURGE BINARY LOGS TO '{live}'"));
+                let logs = || self.new.sql("SHOW BINARY LOGS");
+                let listed = logs();
+                let live = listed.lines().last().and_then(|line| line.split('\t').next()).expect("a file");
+                // A file that a replica still reads stays, and the server says nothing.
+                wait_within(PATIENCE, "the older files are gone", || {
+                    self.new.sql(&format!("PURGE BINARY LOGS TO '{live}'"));
+                    logs().lines().count() == 1
+                });
             }
         }
         self.restart(node);

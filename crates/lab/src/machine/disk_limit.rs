@@ -19,7 +19,7 @@ use rustix::fs::{major, minor, stat, syncfs};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Of the root group of cgroup v1.
 const V1: &str = "blkio.throttle.write_bps_device";
@@ -27,8 +27,10 @@ const V1: &str = "blkio.throttle.write_bps_device";
 const PREFIX: &str = "binlogd-lab-";
 /// Seconds that a trial takes where the limit holds.
 const TRIAL_SECONDS: f64 = 0.6;
-/// Trials where they are slow: a disk that others use may be slow for a moment. One that is too quick is the last.
-const TRIALS: usize = 10;
+/// Longest time for trials that are slow: a disk that others use may be slow for a while.
+const TRIALS_MAX: Duration = Duration::from_secs(60);
+/// So many trials in a row that are too quick are no chance.
+const QUICK: usize = 3;
 /// How much more than the limit a trial may write: a bucket that was full when it began.
 const TOLERANCE: f64 = 1.3;
 /// What share of the limit a trial has to write. With less it is not the limit that is measured.
@@ -125,16 +127,19 @@ impl DiskLimit {
         }
     }
 
-    /// Bytes a second that come through.
+    /// Bytes a second that come through, of the last trial.
     fn tried_out(&self, volume: &Volume, writer: Writer) -> anyhow::Result<f64> {
-        let mut found: f64 = 0.0;
-        for _ in 0..TRIALS {
-            found = found.max(self.trial(volume, writer)?);
-            if found >= self.bytes as f64 * SHARE_MIN {
-                break;
+        let began = Instant::now();
+        let mut quick = 0;
+        loop {
+            let found = self.trial(volume, writer)?;
+            let share = found / self.bytes as f64;
+            quick = if share > TOLERANCE { quick + 1 } else { 0 };
+            let holds = (SHARE_MIN..=TOLERANCE).contains(&share);
+            if holds || quick == QUICK || began.elapsed() > TRIALS_MAX {
+                return Ok(found);
             }
         }
-        Ok(found)
     }
 
     /// The same of one file.
