@@ -234,7 +234,15 @@ fn ended_well(program: &Program, status: ExitStatus, said: &str, tail: &[u8]) ->
         (false, _) => format!("{} failed ({status})", program.tool),
     };
     let saying = if last.is_empty() { "it said nothing".to_owned() } else { format!("it said: {last}") };
-    Err(NoBackup::Tool(format!("{why}; {saying}. Nothing was recorded")))
+    let hint = another_version(said).unwrap_or_default();
+    Err(NoBackup::Tool(format!("{why}; {saying}. {hint}Nothing was recorded")))
+}
+
+/// MySQL 8.4 has no `SHOW MASTER STATUS` any more, and what came before 8.2 has no other word for it: a mysqldump asks with one alone.
+fn another_version(said: &str) -> Option<&'static str> {
+    let asks = |statement| said.contains(statement) && said.contains("(1064)");
+    let is_other = asks("'SHOW BINARY LOG STATUS'") || asks("'SHOW MASTER STATUS'");
+    is_other.then_some("This mysqldump is of another version than the server: name one of the server's version with --program. ")
 }
 
 fn point_of(program: &Program, order: &Order, ran: &Ran) -> Result<BackupPoint, NoBackup> {

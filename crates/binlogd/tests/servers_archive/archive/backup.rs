@@ -323,3 +323,11 @@ fn mysql_9_7_by_clone() {
     let said = shop.comes_from_nothing("end", &checksums(source, "shop"), &[]);
     assert!(said.contains("by clone of MySQL 9.7"), "{said}");
 }
+
+/// A mysqldump knows one of two words for the point.
+#[test]
+fn mysql_8_0_31_is_dumped_by_none_of_9_7() {
+    let shop = Shop::new("mysql-8.0.31", "");
+    let said = shop.fails(&format!("exec {} \"$@\"", path(&shop.tool)), &[]);
+    assert!(said.contains("another version than the server") && said.contains("--program"), "{said}");
+}
