@@ -74,6 +74,12 @@ impl ScriptedSource {
         self.disconnect();
     }
 
+    /// The server is started again with another value of a variable: everybody is disconnected.
+    pub fn restart_with(&self, name: &str, value: &str) {
+        self.shared.change(|state| state.script.variables.insert(name.to_owned(), value.to_owned()));
+        self.disconnect();
+    }
+
     /// Closes every connection. New ones are let in.
     pub fn disconnect(&self) {
         self.shared.change(|state| {

@@ -7,6 +7,7 @@ use crate::doctor::is_binlogd;
 use crate::doctor::server::grants::Privileges;
 use crate::doctor::server::semi_sync::{plugin, switch};
 use codec::ServerKind;
+use source::settings::log_in_engine;
 
 /// Why nothing is done; empty when nothing stands in the way.
 pub(crate) fn refusals(wish: &Wish, server: &Server, here: &Here) -> Vec<String> {
@@ -19,6 +20,7 @@ pub(crate) fn refusals(wish: &Wish, server: &Server, here: &Here) -> Vec<String>
     let mut refusals = Vec::new();
     refusals.extend(read_only(wish, server));
     refusals.extend(needs_a_restart(server));
+    refusals.extend(server.facts.log_engine().map(log_in_engine));
     refusals.extend(semi_sync(wish, server));
     refusals.extend(account(wish, server, here));
     refusals.extend(rights(wish, server));
@@ -178,6 +180,8 @@ mod tests {
         assert!(off.ends_with("restart the server:\n    log_bin = mysql-bin"), "{off}");
         let none = refused(&server(with(mysql(), "server_id", Some("0"))), &here());
         assert!(none.contains("no server_id") && none.contains("    server_id = 1 "), "{none}");
+        let engine = refused(&server(with(mariadb(), "binlog_storage_engine", Some("innodb"))), &here());
+        assert!(engine.contains("in a storage engine (binlog_storage_engine = innodb)"), "{engine}");
         let old = Facts { version: "5.7.44".to_owned(), ..with(mysql(), "log_bin", Some("OFF")) };
         assert!(refused(&server(old), &here()).contains("server_id = …"));
         let comment = with(mysql(), "version_comment", Some("binlogd 0.2.0"));

@@ -2,7 +2,10 @@
 
 use wire::{Connection, ResultSet, WireError};
 
-/// The names. All are of text or numbers that SHOW VARIABLES does not cut.
+/// The variable of MariaDB, from 12.3 on, that names the storage engine which keeps the binary log. Empty where files do.
+pub const LOG_ENGINE: &str = "binlog_storage_engine";
+
+/// The names, and what keeps a source from being copied at all. All are of text or numbers that SHOW VARIABLES does not cut.
 const NAMES: &[&str] = &[
     "auto_increment_increment",
     "auto_increment_offset",
@@ -12,6 +15,7 @@ const NAMES: &[&str] = &[
     "binlog_row_metadata",
     "binlog_row_value_options",
     "binlog_rows_query_log_events",
+    LOG_ENGINE,
     "binlog_transaction_compression",
     "character_set_server",
     "collation_server",
@@ -43,6 +47,23 @@ pub fn settings(connection: &mut Connection) -> Result<Vec<(String, String)>, Wi
     Ok(pairs(&rows))
 }
 
+/// The storage engine that keeps the server's binary log, by the value of [`LOG_ENGINE`]; `None` where files do.
+pub fn log_engine(value: Option<&str>) -> Option<&str> {
+    value.filter(|engine| !engine.is_empty())
+}
+
+/// Why a server whose binary log is kept in a storage engine is not taken for a source, and what helps. By MariaDB's
+/// `Docs/replication/binlog.md` and its page "InnoDB-Based Binary Log".
+pub fn log_in_engine(engine: &str) -> String {
+    format!(
+        "the server keeps its binary log in a storage engine ({LOG_ENGINE} = {engine}), which binlogd does not copy: such a \
+         log goes out without its files, positions and checksums, and without semi-sync. So no file could be the source's \
+         byte for byte, no commit would wait for binlogd, and no reader could go on by file and position. What was copied \
+         before is kept and served. Take {LOG_ENGINE} out of the server's option file and restart the server; what it has \
+         committed with it stands in no file, so take a backup after the restart"
+    )
+}
+
 fn pairs(rows: &ResultSet) -> Vec<(String, String)> {
     let pair = |row| {
         let name = rows.get(row, "Variable_name")?.to_ascii_lowercase();
@@ -55,6 +76,12 @@ fn pairs(rows: &ResultSet) -> Vec<(String, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_log_in_files_is_in_no_engine() {
+        assert_eq!([None, Some(""), Some("innodb")].map(log_engine), [None, None, Some("innodb")]);
+        assert!(NAMES.contains(&LOG_ENGINE), "it is asked for");
+    }
 
     /// A peer may say anything.
     #[test]

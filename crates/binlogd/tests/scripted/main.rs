@@ -9,6 +9,7 @@ mod fleet;
 mod golden;
 mod hostile;
 mod hostile_streams;
+mod log_in_engine;
 mod peer;
 mod peers;
 mod replicas;

@@ -8,6 +8,7 @@ use binlog::writer::LogError;
 use codec::BadBinlogName;
 use codec::gtid::GtidState;
 use source::complaint::ER_FATAL_READING_BINLOG;
+use source::settings::log_in_engine;
 use std::time::Duration;
 use thiserror::Error;
 use wire::WireError;
@@ -109,6 +110,9 @@ pub enum AttemptError {
     /// The source writes no binary log.
     #[error("the source writes no binary log (log_bin is OFF); start it with --log-bin")]
     NoBinlog,
+    /// The source keeps its binary log in a storage engine: which one.
+    #[error("{}", log_in_engine(.0))]
+    LogInEngine(String),
     /// The server is read-only, as a replica is.
     #[error(
         "the server is read-only, so it is not taken for the source before {0:?} have passed without a better one: switch \
@@ -224,6 +228,7 @@ impl AttemptError {
             | AttemptError::Unreadable { .. }
             | AttemptError::Anonymous(_)
             | AttemptError::NoBinlog
+            | AttemptError::LogInEngine(_)
             | AttemptError::FileName(_) => Cure::Later,
             AttemptError::Gap { .. } | AttemptError::Forked(_) => Cure::Operator,
         }
@@ -276,7 +281,8 @@ impl AttemptError {
             | AttemptError::Privilege(..)
             | AttemptError::LatestPrivilege { .. }
             | AttemptError::ServerId(_)
-            | AttemptError::NoBinlog => true,
+            | AttemptError::NoBinlog
+            | AttemptError::LogInEngine(_) => true,
             AttemptError::Session(_)
             | AttemptError::Copy(_)
             | AttemptError::FileName(_)

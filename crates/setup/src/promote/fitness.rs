@@ -9,6 +9,7 @@ use crate::doctor::server::grants::Privileges;
 use codec::ServerKind;
 use codec::gtid::GtidState;
 use source::identify::{SourceIdentity, SourceSemiSync};
+use source::settings::log_in_engine;
 
 /// Settings that are looked at beside those of [`Facts`].
 pub(super) const ASKED: [&str; 5] =
@@ -67,7 +68,7 @@ fn of_its_log(looked: &Looked<'_>) -> Vec<String> {
     let filter = looked.log_filter.map(|filter| {
         format!("its binary log is filtered ({filter}): the nodes would never receive the rest of what is committed there")
     });
-    off.into_iter().chain(filter).collect()
+    off.into_iter().chain(filter).chain(looked.facts.log_engine().map(log_in_engine)).collect()
 }
 
 /// Who would acknowledge its commits, and whether it waits for that.

@@ -3,6 +3,7 @@
 use super::facts::Facts;
 use crate::doctor::finding::Finding;
 use codec::ServerKind;
+use source::settings::{LOG_ENGINE, log_in_engine};
 
 /// A copy that is not kept up for a day, a weekend perhaps, should not lose transactions.
 const RETENTION_SECONDS_MIN: u64 = 24 * 3600;
@@ -12,6 +13,9 @@ pub(in crate::doctor) fn examine(facts: &Facts) -> Vec<Finding> {
         return vec![Finding::error("log_bin: OFF").because(
             "the source writes no binary log, so there is nothing to copy: set log_bin in its option file and restart it",
         )];
+    }
+    if let Some(engine) = facts.log_engine() {
+        return vec![Finding::error(format!("{LOG_ENGINE}: {engine}")).because(log_in_engine(engine))];
     }
     let checks = [format, row_image, row_metadata, checksum, gtids, durability, retention, encryption];
     let mut findings = vec![Finding::ok("log_bin: ON")];
@@ -171,6 +175,17 @@ mod tests {
         let off = with(mysql(), "log_bin", Some("OFF"));
         assert_eq!(examine(&off).len(), 1);
         assert_eq!(only_fault(&off, &wanted()).level, Level::Error);
+    }
+
+    #[test]
+    fn a_log_in_a_storage_engine_is_refused_by_name() {
+        assert!(
+            examine(&with(mariadb(), LOG_ENGINE, Some(""))).len() > 1,
+            "MariaDB 12.3 with a log of files"
+        );
+        let fault = only_fault(&with(mariadb(), LOG_ENGINE, Some("innodb")), &wanted());
+        assert_eq!((fault.level, &*fault.what), (Level::Error, "binlog_storage_engine: innodb"));
+        assert!(fault.why.contains("without semi-sync"), "{}", fault.why);
     }
 
     #[test]

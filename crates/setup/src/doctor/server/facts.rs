@@ -2,6 +2,7 @@
 
 use codec::ServerKind;
 use codec::packet::release;
+use source::settings::{LOG_ENGINE, log_engine};
 use std::collections::BTreeMap;
 use wire::{Connection, ResultSet, WireError};
 
@@ -9,11 +10,12 @@ use wire::{Connection, ResultSet, WireError};
 const ER_PARSE_ERROR: u16 = 1064;
 
 /// The variables that are looked at, apart from those of semi-sync. What a server does not have is absent.
-const VARIABLES: [&str; 22] = [
+const VARIABLES: [&str; 23] = [
     "version",
     "version_comment",
     "server_id",
     "log_bin",
+    LOG_ENGINE,
     "binlog_format",
     "binlog_row_image",
     "binlog_row_metadata",
@@ -124,6 +126,11 @@ impl Facts {
     /// Whether a global variable is switched on.
     pub fn is_on(&self, name: &str) -> bool {
         matches!(self.variable(name), Some("ON" | "1"))
+    }
+
+    /// The storage engine that keeps its binary log; `None` where files do.
+    pub fn log_engine(&self) -> Option<&str> {
+        log_engine(self.variable(LOG_ENGINE))
     }
 
     /// Whether it has this version or a later one. One that cannot be read is not an old one.

@@ -23,7 +23,10 @@ pub fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
         return findings;
     }
     findings.extend(binlog::examine(facts));
-    findings.extend(semi_sync::examine(facts, wanted));
+    // Where it is refused for its log, nothing of semi-sync helps.
+    if facts.log_engine().is_none() {
+        findings.extend(semi_sync::examine(facts, wanted));
+    }
     findings
 }
 
