@@ -7,7 +7,7 @@
 //!
 //! What a server may write in another form cannot be held against the copy byte by byte: rows in place of a statement
 //! (`binlog_format`), other columns of a row (`binlog_row_image`), whole JSON documents in place of their changes. Then the time,
-//! the session and the tables are compared, and it is said ([`Verdict::OtherForm`]).
+//! the tables and, of statements, the session are compared, and it is said ([`Verdict::OtherForm`]).
 
 mod row_event;
 mod statement;
@@ -157,7 +157,6 @@ impl Fingerprinter {
         unpacked: Option<&[u8]>,
     ) -> Result<(), String> {
         let text = unpacked.unwrap_or(query.text);
-        self.thread_id.get_or_insert(query.thread_id);
         let control = query.is_transaction_control();
         if control && !starts(text, b"XA") && !starts(text, b"ROLLBACK") {
             return Ok(()); // BEGIN and COMMIT stand for what the GTID event and XID say too.
@@ -169,6 +168,8 @@ impl Fingerprinter {
             return Ok(());
         }
         self.by_statements = true;
+        // Not that of BEGIN: a parallel applier of MySQL 9.7 leaves there that of the last statement that it applied itself.
+        self.thread_id.get_or_insert(query.thread_id);
         if self.schemas.len() < SCHEMAS_MAX {
             let stated = header.flags & SUPPRESS_USE == 0 && !query.schema.is_empty();
             self.schemas.push(if stated { short(query.schema).max(1) } else { 0 });

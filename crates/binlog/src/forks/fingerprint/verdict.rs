@@ -26,7 +26,7 @@ pub struct Fingerprint {
 pub enum Verdict {
     /// They do the same.
     Same,
-    /// They tell it in forms that cannot be compared byte by byte; time, session and tables are the same.
+    /// They tell it in forms that cannot be compared byte by byte; time, tables and, of statements, the session are the same.
     OtherForm,
     /// They are two transactions.
     Different,
