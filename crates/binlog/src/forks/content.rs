@@ -2,8 +2,7 @@
 //! another one, because a server lost its tail and gave the number anew.
 
 use super::fingerprint::{Fingerprint, Fingerprinter, Verdict};
-use codec::event::{EventHeader, EventType, HEADER_LEN};
-use codec::gtid::decode_gtid_tagged_event;
+use codec::event::EventHeader;
 
 /// What a transaction does. Two that are [the same](Content::is_same) leave the same data.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -44,30 +43,18 @@ pub struct Read {
 #[derive(Debug)]
 pub(crate) struct ContentReader {
     fingerprinter: Fingerprinter,
-    committed: Option<u64>,
     error: Option<String>,
 }
 
 impl Default for ContentReader {
     fn default() -> ContentReader {
-        ContentReader { fingerprinter: Fingerprinter::new(), committed: None, error: None }
+        ContentReader { fingerprinter: Fingerprinter::new(), error: None }
     }
 }
 
 impl ContentReader {
     /// Takes the next event of the transaction, without its checksum.
     pub(crate) fn event(&mut self, header: &EventHeader, event: &[u8]) {
-        let body = event.get(HEADER_LEN..).unwrap_or_default();
-        match header.event_type {
-            EventType::GTID => self.committed = original_commit(body),
-            EventType::GTID_TAGGED => {
-                // The walk over the file refuses one that cannot be decoded.
-                let stamp =
-                    decode_gtid_tagged_event(body).ok().map(|tagged| tagged.original_commit_timestamp);
-                self.committed = stamp.filter(|at| *at > 0);
-            }
-            _ => {}
-        }
         if self.error.is_none() {
             self.error = self.fingerprinter.event(header, event).err();
         }
@@ -77,32 +64,17 @@ impl ContentReader {
     /// the time of its first commit says so.
     pub(crate) fn finish(self) -> Read {
         let seen = self.fingerprinter.finish();
-        let timestamp = self.committed.map_or(seen.began, |at| (at / 1_000_000) as u32);
+        let timestamp = seen.committed.map_or(seen.began, |at| (at / 1_000_000) as u32);
         let fingerprint = self.error.is_none().then_some(seen.fingerprint);
-        let content = Content { fingerprint, committed: self.committed };
+        let content = Content { fingerprint, committed: seen.committed };
         Read { content, timestamp, changes: seen.changes, error: self.error }
     }
-}
-
-/// When the transaction of a GTID event was committed first. Behind flags 1, UUID 16, number 8 and the logical clock 17: seven
-/// bytes when this server committed it, whose highest bit says that seven more follow with when the first one did
-/// (`Gtid_event`, `control_events.h`).
-fn original_commit(body: &[u8]) -> Option<u64> {
-    let stamps = body.get(42..)?;
-    let number = |at: usize| -> Option<u64> {
-        let bytes = stamps.get(at..at + 7)?;
-        let mut number = [0; 8];
-        number[..7].copy_from_slice(bytes);
-        number[6] &= 0x7f;
-        Some(u64::from_le_bytes(number))
-    };
-    let follows = stamps.get(6)? & 0x80 != 0;
-    number(if follows { 7 } else { 0 }).filter(|at| *at > 0)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use codec::event::HEADER_LEN;
 
     fn event(code: u8, body: &[u8]) -> Vec<u8> {
         let mut bytes = vec![0; HEADER_LEN];

@@ -7,7 +7,7 @@
 //!
 //! What a server may write in another form cannot be held against the copy byte by byte: rows in place of a statement
 //! (`binlog_format`), other columns of a row (`binlog_row_image`), whole JSON documents in place of their changes. Then the time,
-//! the tables and, of statements, the session are compared, and it is said ([`Verdict::OtherForm`]).
+//! the tables, and the session or the time of the first commit are compared, and it is said ([`Verdict::OtherForm`]).
 
 mod row_event;
 mod statement;
@@ -18,6 +18,7 @@ pub use statement::beginning;
 pub use verdict::{Fingerprint, Verdict};
 
 use codec::event::{AlterPhase, EventHeader, EventType, HEADER_LEN, Query, TableMap};
+use codec::gtid::decode_gtid_tagged_event;
 use row_event::RowEvent;
 use sha2::{Digest, Sha256};
 use statement::{essence, starts};
@@ -41,6 +42,9 @@ pub struct Seen {
     pub began: u32,
     /// `schema.table` of its rows, the beginning of its statements; not more than a few.
     pub changes: Vec<String>,
+    /// Microseconds since 1970 at which it was first committed anywhere; replicas keep that. `None` where the GTID event does not say so, as
+    /// MariaDB's and those of MySQL before 8.0.1.
+    pub committed: Option<u64>,
 }
 
 /// Makes a fingerprint of the events of one transaction, one by one. What it keeps is small, whatever the transaction's size.
@@ -52,6 +56,7 @@ pub struct Fingerprinter {
     by_statements: bool,
     began: Option<u32>,
     gtid_at: u32,
+    committed: Option<u64>,
     thread_id: Option<u32>,
     schemas: Vec<u64>,
     maps: HashMap<[u8; 6], (Vec<u8>, Vec<u8>)>,
@@ -86,6 +91,7 @@ impl Fingerprinter {
             | EventType::ANONYMOUS_GTID
             | EventType::MARIADB_GTID => {
                 self.gtid_at = header.timestamp;
+                self.committed = original_commit(event_type, event.get(HEADER_LEN..).unwrap_or_default());
                 return Ok(());
             }
             EventType::TRANSACTION_PAYLOAD => {
@@ -138,12 +144,14 @@ impl Fingerprinter {
         Seen {
             began,
             changes: self.changes,
+            committed: self.committed,
             fingerprint: Fingerprint {
                 exact: self.exact.finalize().into(),
                 form: self.form.finalize().into(),
                 tables: self.tables.finalize().into(),
                 by_statements: self.by_statements,
                 began,
+                committed: self.committed,
                 thread_id: self.thread_id,
                 schemas: self.schemas,
             },
@@ -157,6 +165,7 @@ impl Fingerprinter {
         unpacked: Option<&[u8]>,
     ) -> Result<(), String> {
         let text = unpacked.unwrap_or(query.text);
+        self.thread_id.get_or_insert(query.thread_id);
         let control = query.is_transaction_control();
         if control && !starts(text, b"XA") && !starts(text, b"ROLLBACK") {
             return Ok(()); // BEGIN and COMMIT stand for what the GTID event and XID say too.
@@ -168,8 +177,6 @@ impl Fingerprinter {
             return Ok(());
         }
         self.by_statements = true;
-        // Not that of BEGIN: a parallel applier of MySQL 9.7 leaves there that of the last statement that it applied itself.
-        self.thread_id.get_or_insert(query.thread_id);
         if self.schemas.len() < SCHEMAS_MAX {
             let stated = header.flags & SUPPRESS_USE == 0 && !query.schema.is_empty();
             self.schemas.push(if stated { short(query.schema).max(1) } else { 0 });
@@ -263,6 +270,30 @@ impl Fingerprinter {
 fn short(bytes: &[u8]) -> u64 {
     let hash: Hash = Sha256::digest(bytes).into();
     u64::from_le_bytes([hash[0], hash[1], hash[2], hash[3], hash[4], hash[5], hash[6], hash[7]])
+}
+
+/// When the transaction of a GTID event was committed first. Of MySQL, behind flags 1, UUID 16, number 8 and the logical clock 17: seven
+/// bytes when this server committed it, whose highest bit says that seven more follow with when the first one did
+/// (`Gtid_event`, `control_events.h`).
+fn original_commit(event_type: EventType, body: &[u8]) -> Option<u64> {
+    let stamp = match event_type {
+        // The walk over the file refuses one that cannot be decoded.
+        EventType::GTID_TAGGED => decode_gtid_tagged_event(body).ok()?.original_commit_timestamp,
+        EventType::GTID => {
+            let stamps = body.get(42..)?;
+            let number = |at: usize| -> Option<u64> {
+                let bytes = stamps.get(at..at + 7)?;
+                let mut number = [0; 8];
+                number[..7].copy_from_slice(bytes);
+                number[6] &= 0x7f;
+                Some(u64::from_le_bytes(number))
+            };
+            let follows = stamps.get(6)? & 0x80 != 0;
+            number(if follows { 7 } else { 0 })?
+        }
+        _ => return None,
+    };
+    Some(stamp).filter(|at| *at > 0)
 }
 
 #[cfg(test)]

@@ -15,7 +15,9 @@ pub struct Fingerprint {
     pub(super) by_statements: bool,
     /// Seconds since 1970 of the first event behind the GTID.
     pub(super) began: u32,
-    /// The session that did it; only statements say so.
+    /// Microseconds since 1970 of its first commit, where the GTID event says so.
+    pub(super) committed: Option<u64>,
+    /// The session that did it, by its first statement or BEGIN.
     pub(super) thread_id: Option<u32>,
     /// Default schema of each statement; 0 where it does not matter or is not stated.
     pub(super) schemas: Vec<u64>,
@@ -26,7 +28,7 @@ pub struct Fingerprint {
 pub enum Verdict {
     /// They do the same.
     Same,
-    /// They tell it in forms that cannot be compared byte by byte; time, tables and, of statements, the session are the same.
+    /// They tell it in forms that cannot be compared byte by byte; time and tables are the same, and the session or the time of the first commit.
     OtherForm,
     /// They are two transactions.
     Different,
@@ -42,7 +44,10 @@ impl Fingerprint {
         if self.exact == other.exact {
             return Verdict::Same;
         }
-        let threads = self.thread_id.zip(other.thread_id).is_none_or(|(a, b)| a == b);
+        // A parallel applier of MySQL 9.7 writes into BEGIN the session of the last statement that it applied itself, but keeps the time
+        // of the first commit, to the microsecond.
+        let is_that_commit = self.committed.zip(other.committed).is_some_and(|(a, b)| a == b);
+        let threads = is_that_commit || self.thread_id.zip(other.thread_id).is_none_or(|(a, b)| a == b);
         let tables = self.by_statements || other.by_statements || self.tables == other.tables;
         if self.form != other.form && self.began == other.began && threads && tables {
             return Verdict::OtherForm;
