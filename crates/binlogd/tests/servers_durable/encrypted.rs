@@ -1,5 +1,6 @@
 //! A source that encrypts its binary log sends it in clear. The copy cannot equal the source's file then; it must equal
-//! what any other receiver gets: the files that the server's own mysqlbinlog writes with `--raw`.
+//! what any other receiver gets: the files that the server's own mysqlbinlog writes with `--raw`. Rows are written in the forms that say
+//! least, and what was received is served to a replica, searched and restored from.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -7,14 +8,29 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::common::compare::{binary_logs, copied_files};
-use crate::common::daemon::Daemon;
+use crate::common::daemon::{Daemon, url};
+use crate::common::readers::{
+    By, SERVE, account_url, attach, checksums, make_account, serve_port, wait_applied,
+};
+use crate::common::verbs::binlogd;
 use crate::common::workload::{self, Dialect};
 use crate::common::{Server, seed};
+use codec::ServerKind;
 
 /// Stands in a row of every source, and so in every copy.
 const MARK: &str = "found in clear text";
 /// Options of every server here.
 const QUICK: [&str; 3] = ["--sync-binlog=0", "--innodb-flush-log-at-trx-commit=2", "--max-binlog-size=256K"];
+/// How rows are written besides: their columns named, of what is changed as little as can be, and packed.
+const ROWS_OF_MYSQL: [&str; 3] =
+    ["--binlog-row-metadata=FULL", "--binlog-row-image=MINIMAL", "--binlog-row-value-options=PARTIAL_JSON"];
+const ROWS_OF_MARIADB: [&str; 5] = [
+    "--binlog-row-metadata=FULL",
+    "--binlog-row-image=MINIMAL",
+    "--binlog-format=ROW",
+    "--log-bin-compress=ON",
+    "--log-bin-compress-min-len=300",
+];
 const START_MAX: Duration = Duration::from_secs(120);
 
 #[test]
@@ -28,25 +44,39 @@ fn mariadb() {
             format!("--file-key-management-filename={}", key_file.display()),
             "--encrypt-binlog=ON".to_owned(),
         ];
-        let options: Vec<&str> = options.iter().map(String::as_str).chain(QUICK).collect();
+        let options: Vec<&str> =
+            options.iter().map(String::as_str).chain(QUICK).chain(ROWS_OF_MARIADB).collect();
         let server = Server::start(name, &options);
-        copies_what_any_receiver_gets(&server);
+        let daemon = copies_what_any_receiver_gets(&server);
+        if name == "mariadb-11.8" {
+            is_served_found_and_restored(&server, &daemon);
+        }
     }
 }
 
 #[test]
 fn mysql() {
-    let server = Server::start("mysql-9.7", &QUICK);
+    let gtids = ["--server-id=1", "--gtid-mode=ON", "--enforce-gtid-consistency=ON"];
+    let options: Vec<&str> = QUICK.into_iter().chain(ROWS_OF_MYSQL).chain(gtids).collect();
+    let server = Server::start("mysql-9.7", &options);
     let folder = tempfile::tempdir().unwrap();
     let _keyring = Encrypted::restart(&server, folder.path());
-    copies_what_any_receiver_gets(&server);
+    let daemon = copies_what_any_receiver_gets(&server);
+    is_served_found_and_restored(&server, &daemon);
 }
 
-fn copies_what_any_receiver_gets(server: &Server) {
+/// The copy equals what mysqlbinlog receives of the same source.
+fn copies_what_any_receiver_gets(server: &Server) -> Daemon {
     let dialect = Dialect { gtid_consistency: true, create_select: true };
+    let flags = [&SERVE[..], &["--fsync-interval=50ms"]].concat();
+    make_account(server);
     workload::run(server, "schema", &workload::schema("d", 1));
-    let mut daemon = Daemon::start(server, &["--fsync-interval=50ms"]);
-    workload::run(server, "mixed", &workload::mixed(dialect, "d", seed(), 0, 300));
+    let mut daemon = Daemon::start_on(&account_url(server), &flags);
+    workload::run(server, "mixed", &workload::safe(dialect, "d", seed(), 0, 300));
+    server.sql(match server.kind() {
+        ServerKind::MySql => PARTS,
+        ServerKind::MariaDb => PACKED,
+    });
     server.sql(&format!(
         "INSERT INTO d.t0 (c) VALUES ('{MARK}'); FLUSH BINARY LOGS; INSERT INTO d.t0 (k) VALUES (1)"
     ));
@@ -54,7 +84,7 @@ fn copies_what_any_receiver_gets(server: &Server) {
     // A start in the middle of an encrypted file.
     daemon.terminate();
     server.sql("INSERT INTO d.t0 (k) VALUES (2)");
-    daemon.restart(&["--fsync-interval=50ms"]);
+    daemon.restart(&flags);
     daemon.wait_caught_up(server);
     server.sql("INSERT INTO d.t0 (k) VALUES (3); FLUSH BINARY LOGS");
     let source = daemon.wait_caught_up(server);
@@ -87,6 +117,65 @@ fn copies_what_any_receiver_gets(server: &Server) {
         }
     }
     assert_eq!(marks, 1, "the copy is in clear");
+    daemon
+}
+
+/// Rows of which the log holds a part: of a document what was changed in it, of an update the key and what is new.
+const PARTS: &str = "CREATE TABLE d.rows (id INT PRIMARY KEY, j JSON, c VARCHAR(100), k INT DEFAULT 7);
+    INSERT INTO d.rows (id, j, c) VALUES (1, JSON_OBJECT('a', REPEAT('a', 200), 'b', 'b'), 'one'), (2, '[1, 2]', 'two');
+    UPDATE d.rows SET j = JSON_SET(j, '$.b', 'B') WHERE id = 1; DELETE FROM d.rows WHERE id = 2";
+
+/// Rows that are packed twice: by the column, and as an event of the log.
+const PACKED: &str =
+    "CREATE TABLE d.rows (id INT PRIMARY KEY, j TEXT COMPRESSED, c VARCHAR(1000), k INT DEFAULT 7);
+    INSERT INTO d.rows (id, j, c) VALUES (1, REPEAT('ab', 500), REPEAT('xy', 400)), (2, 'short', 'two');
+    UPDATE d.rows SET j = REPEAT('cd', 900) WHERE id = 1; DELETE FROM d.rows WHERE id = 2";
+
+/// A replica that is fed by the copy has the source's rows, a change of one row is found, and a server that stands further back is
+/// brought to the end.
+#[track_caller]
+fn is_served_found_and_restored(server: &Server, daemon: &Daemon) {
+    let is_mysql = server.kind() == ServerKind::MySql;
+    let gtids = ["--server-id=2", "--gtid-mode=ON", "--enforce-gtid-consistency=ON"];
+    // A server that writes its rows in another form has, to who compares by its log, other transactions.
+    let options = match is_mysql {
+        true => [&gtids[..], &ROWS_OF_MYSQL[..]].concat(),
+        false => [&gtids[..1], &ROWS_OF_MARIADB[..]].concat(),
+    };
+    let replica = Server::start(server.name(), &options);
+    attach(&replica, serve_port(daemon), By::Gtid, ("", 4));
+    let end_of_log = || {
+        let status = server.sql(if is_mysql { "SHOW BINARY LOG STATUS" } else { "SHOW MASTER STATUS" });
+        let mut words = status.trim().split('\t');
+        (
+            words.next().expect("a file").to_owned(),
+            words.next().and_then(|at| at.parse().ok()).expect("a place"),
+        )
+    };
+    wait_applied(&replica, end_of_log, daemon);
+    assert_eq!(checksums(&replica, "d"), checksums(server, "d"), "the replica");
+
+    let data_dir = daemon.data_dir();
+    let folder = data_dir.to_str().expect("a path of text");
+    let found = binlogd(&["find", folder, "--table", "d.rows", "--kind", "update", "--json"]);
+    let found: serde_json::Value = serde_json::from_slice(&found.stdout).expect("JSON");
+    let transactions = found["sources"][0]["transactions"].as_array().expect("transactions");
+    assert_eq!((transactions.len(), &found["complete"]), (1, &true.into()), "{found:#}");
+    assert_eq!(transactions[0]["tables"][0]["updated"], 1, "{found:#}");
+
+    replica.sql(if is_mysql { "STOP REPLICA; RESET REPLICA ALL" } else { "STOP SLAVE; RESET SLAVE ALL" });
+    server.sql("UPDATE d.rows SET c = 'after' WHERE id = 1; INSERT INTO d.rows (id, c) VALUES (3, 'three')");
+    daemon.wait_caught_up(server);
+    assert_ne!(checksums(&replica, "d"), checksums(server, "d"), "the replica is behind");
+    let restored =
+        binlogd(&["restore", "--into", &url(&replica), "--from", folder, "--until", "end", "--yes"]);
+    assert!(
+        restored.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&restored.stdout),
+        String::from_utf8_lossy(&restored.stderr)
+    );
+    assert_eq!(checksums(&replica, "d"), checksums(server, "d"), "the restored server");
 }
 
 /// Names, our bytes and those that mysqlbinlog receives. MariaDB adds an event to its newest file by itself some time
