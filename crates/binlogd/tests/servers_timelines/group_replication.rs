@@ -120,7 +120,9 @@ fn the_primary_is_followed_and_every_member_has_one_history() {
     let mut group = Group::start();
     let hosts: Vec<String> = group.members.iter().map(|one| format!("127.0.0.1:{}", one.port())).collect();
     let daemon = Daemon::start_on(&format!("mysql://repl:secret@{}", hosts.join(",")), &FLAGS);
-    group.members.iter().for_each(|member| drop(SemiSync::enable(member, NEVER)));
+    for member in &group.members {
+        SemiSync::enable(member, NEVER);
+    }
     wait_reads_from(&daemon, &group.members[0]);
 
     // The primary dies under load.

@@ -223,6 +223,39 @@ fn every_source_file_that_a_page_names_is_there() {
     assert!(wrong.is_empty(), "{}", wrong.into_iter().collect::<Vec<_>>().join("\n"));
 }
 
+/// A test that a page names as `module::test`: its file and its function.
+fn named_test(code: &str) -> Option<(&str, &str)> {
+    let is_name =
+        |part: &str| !part.is_empty() && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    let (module, test) = code.rsplit_once("::")?;
+    code.split("::").all(is_name).then(|| (module.rsplit("::").next().unwrap_or(module), test))
+}
+
+/// Who reads that a thing was tried may look at how.
+#[test]
+fn every_test_that_says_what_was_tried_is_there() {
+    let root = root();
+    let mut files = Vec::new();
+    super::imports::rust_files(&root.join("crates/binlogd/tests"), &mut files);
+    let texts: Vec<(PathBuf, String)> =
+        files.into_iter().map(|path| (path.clone(), std::fs::read_to_string(path).unwrap())).collect();
+    let is_there = |(module, test): (&str, &str)| {
+        let head = format!("#[test]\nfn {test}() {{");
+        let holds = |path: &Path| {
+            path.ends_with(format!("{module}.rs")) || path.ends_with(format!("{module}/mod.rs"))
+        };
+        texts.iter().any(|(path, text)| holds(path) && text.contains(&head))
+    };
+    let page = &pages(&root)["docs/sources.md"];
+    let named: BTreeSet<_> = page.code.iter().filter_map(|code| named_test(&code.text)).collect();
+    let wrong: Vec<_> = named.iter().filter(|named| !is_there(**named)).collect();
+    assert!(wrong.is_empty(), "docs/sources.md names tests that are not there: {wrong:?}");
+    assert!(named.len() >= 20, "only {} tests are named", named.len());
+    assert!(!is_there(("identity", "mysql_4_1")) && !is_there(("chain", "mysql_9_7_without_gtids")));
+    assert_eq!(named_test("show::types::mysql_types"), Some(("types", "mysql_types")));
+    assert_eq!([named_test("module"), named_test("a::b c"), named_test("::x")], [None; 3]);
+}
+
 #[test]
 fn a_link_that_leads_nowhere_is_found() {
     let root = root();
