@@ -9,6 +9,7 @@ mod cat;
 mod find;
 mod rescue;
 mod rescue_compare;
+mod rescue_or_replica;
 mod rescue_refusals;
 mod rescue_settings;
 mod rescue_writers;
