@@ -47,9 +47,11 @@ fn mariadb() {
         let options: Vec<&str> =
             options.iter().map(String::as_str).chain(QUICK).chain(ROWS_OF_MARIADB).collect();
         let server = Server::start(name, &options);
-        let daemon = copies_what_any_receiver_gets(&server);
         if name == "mariadb-11.8" {
+            let daemon = copies_what_any_receiver_gets(&server, workload::safe);
             is_served_found_and_restored(&server, &daemon);
+        } else {
+            copies_what_any_receiver_gets(&server, workload::mixed);
         }
     }
 }
@@ -61,18 +63,21 @@ fn mysql() {
     let server = Server::start("mysql-9.7", &options);
     let folder = tempfile::tempdir().unwrap();
     let _keyring = Encrypted::restart(&server, folder.path());
-    let daemon = copies_what_any_receiver_gets(&server);
+    let daemon = copies_what_any_receiver_gets(&server, workload::safe);
     is_served_found_and_restored(&server, &daemon);
 }
 
-/// The copy equals what mysqlbinlog receives of the same source.
-fn copies_what_any_receiver_gets(server: &Server) -> Daemon {
+/// The copy equals what mysqlbinlog receives of the same source, which runs these transactions.
+fn copies_what_any_receiver_gets(
+    server: &Server,
+    transactions: fn(Dialect, &str, u64, u64, u64) -> String,
+) -> Daemon {
     let dialect = Dialect { gtid_consistency: true, create_select: true };
     let flags = [&SERVE[..], &["--fsync-interval=50ms"]].concat();
     make_account(server);
     workload::run(server, "schema", &workload::schema("d", 1));
     let mut daemon = Daemon::start_on(&account_url(server), &flags);
-    workload::run(server, "mixed", &workload::safe(dialect, "d", seed(), 0, 300));
+    workload::run(server, "mixed", &transactions(dialect, "d", seed(), 0, 300));
     server.sql(match server.kind() {
         ServerKind::MySql => PARTS,
         ServerKind::MariaDb => PACKED,

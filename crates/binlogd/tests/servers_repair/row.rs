@@ -274,7 +274,7 @@ fn every_row_was_what_select_gave(name: &str) {
     scene.daemon.wait_caught_up(&scene.source);
     let dir = scene.daemon.data_dir();
     let copies = Searchable::Copies { data_dir: &dir, source: None }.sources(None).unwrap();
-    compare(&copies[0], &moments, &mut random, 700);
+    compare(&copies[0], &moments, &mut random, 2000);
     let is_archived = |source: &Value| {
         let archived = &source["archive"]["archived"];
         !archived.is_null() && *archived == source["positions"]["durable"]

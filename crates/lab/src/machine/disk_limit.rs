@@ -27,10 +27,8 @@ const V1: &str = "blkio.throttle.write_bps_device";
 const PREFIX: &str = "binlogd-lab-";
 /// Seconds that a trial takes where the limit holds.
 const TRIAL_SECONDS: f64 = 0.6;
-/// Longest time for trials that are slow: a disk that others use may be slow for a while.
+/// Longest time for trials that are slow: a disk that others use may be slow for a while. One that is too quick is the last.
 const TRIALS_MAX: Duration = Duration::from_secs(60);
-/// So many trials in a row that are too quick are no chance.
-const QUICK: usize = 3;
 /// How much more than the limit a trial may write: a bucket that was full when it began.
 const TOLERANCE: f64 = 1.3;
 /// What share of the limit a trial has to write. With less it is not the limit that is measured.
@@ -127,19 +125,14 @@ impl DiskLimit {
         }
     }
 
-    /// Bytes a second that come through, of the last trial.
+    /// Bytes a second that come through.
     fn tried_out(&self, volume: &Volume, writer: Writer) -> anyhow::Result<f64> {
         let began = Instant::now();
-        let mut quick = 0;
-        loop {
-            let found = self.trial(volume, writer)?;
-            let share = found / self.bytes as f64;
-            quick = if share > TOLERANCE { quick + 1 } else { 0 };
-            let holds = (SHARE_MIN..=TOLERANCE).contains(&share);
-            if holds || quick == QUICK || began.elapsed() > TRIALS_MAX {
-                return Ok(found);
-            }
+        let mut found: f64 = 0.0;
+        while found < self.bytes as f64 * SHARE_MIN && began.elapsed() < TRIALS_MAX {
+            found = found.max(self.trial(volume, writer)?);
         }
+        Ok(found)
     }
 
     /// The same of one file.
