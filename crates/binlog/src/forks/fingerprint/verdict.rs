@@ -47,9 +47,10 @@ impl Fingerprint {
         // A parallel applier of MySQL 9.7 writes into BEGIN the session of the last statement that it applied itself, but keeps the time
         // of the first commit, to the microsecond.
         let is_that_commit = self.committed.zip(other.committed).is_some_and(|(a, b)| a == b);
-        let threads = is_that_commit || self.thread_id.zip(other.thread_id).is_none_or(|(a, b)| a == b);
+        let is_that_session =
+            is_that_commit || self.thread_id.zip(other.thread_id).is_none_or(|(a, b)| a == b);
         let tables = self.by_statements || other.by_statements || self.tables == other.tables;
-        if self.form != other.form && self.began == other.began && threads && tables {
+        if self.form != other.form && self.began == other.began && is_that_session && tables {
             return Verdict::OtherForm;
         }
         Verdict::Different
