@@ -14,7 +14,7 @@ use super::value::space::{self, DiskWarn, SpaceError};
 use super::value::{HostPort, Point, Privileges, Start, below, is_name, parse_host_port, parse_start};
 use archive::store::remote::Location;
 use archive::upkeep::keep::Keep;
-use wire::TlsMode;
+use wire::{Secret, TlsMode};
 
 /// A key of one table as it was given.
 pub struct Entry<T> {
@@ -86,7 +86,7 @@ impl Entry<Duration> {
 /// How a message names an item: `fsync_mode = 2`, or `--fsync-mode 2`. A password's value never appears.
 fn subject(key: &Key, item: &Item) -> String {
     let shown = match key.kind {
-        Kind::SECRET => format!("(a {})", item.type_name()),
+        Kind::SECRET | Kind::SECRET_URL => format!("(a {})", item.type_name()),
         _ => item.shown(),
     };
     match &item.place {
@@ -250,6 +250,21 @@ impl FromItem for String {
             _ => !text.is_empty() && !text.contains('\0'),
         };
         item.text().filter(is_right).map(str::to_owned).ok_or(Wrong::Refused)
+    }
+}
+
+/// A URL that is never shown.
+impl FromItem for Secret {
+    const KIND: Kind = Kind::SECRET_URL;
+
+    fn read(_: &Key, item: &Item) -> Result<Secret, Wrong> {
+        let is_url = |text: &&str| {
+            let host = text.strip_prefix("http://").or_else(|| text.strip_prefix("https://"));
+            let is_plain = !text.contains(|c: char| c.is_whitespace() || c.is_control());
+            let is_named = host.is_some_and(|host| !host.is_empty() && !host.starts_with('/'));
+            is_plain && is_named && url::Url::parse(text).is_ok()
+        };
+        item.text().filter(is_url).map(Secret::from).ok_or(Wrong::Refused)
     }
 }
 

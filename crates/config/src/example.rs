@@ -59,13 +59,15 @@ pub fn comment(text: &str) -> String {
 }
 
 fn section_head(section: Section) -> String {
-    // A user, an archive and a drill are examples; every other section is there with its defaults.
-    let mark =
-        if matches!(section, Section::ServeUser | Section::AdminUser | Section::Archive | Section::Drill) {
-            "# "
-        } else {
-            ""
-        };
+    // A user, an archive, a drill and who is told are examples; every other section is there with its defaults.
+    let mark = if matches!(
+        section,
+        Section::ServeUser | Section::AdminUser | Section::Archive | Section::Drill | Section::Notify
+    ) {
+        "# "
+    } else {
+        ""
+    };
     format!("{}{mark}{}\n", comment(&declared(section).about()), section.title())
 }
 

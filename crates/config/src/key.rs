@@ -35,13 +35,15 @@ pub enum Section {
     Backup,
     /// `[drill]`.
     Drill,
+    /// `[notify]`.
+    Notify,
     /// Each `[[source]]`.
     Source,
 }
 
 impl Section {
     /// All of them, in the order of the example.
-    pub const ALL: [Section; 11] = [
+    pub const ALL: [Section; 12] = [
         Self::Root,
         Self::Admin,
         Self::AdminUser,
@@ -52,6 +54,7 @@ impl Section {
         Self::Archive,
         Self::Backup,
         Self::Drill,
+        Self::Notify,
         Self::Source,
     ];
 
@@ -68,6 +71,7 @@ impl Section {
             Self::Archive => "[archive]",
             Self::Backup => "[backup]",
             Self::Drill => "[drill]",
+            Self::Notify => "[notify]",
             Self::Source => "[[source]]",
         }
     }
@@ -129,6 +133,8 @@ impl Kind {
     pub const TEXT: Kind = form("TEXT", "a text that is not empty");
     /// A password: its value is never shown.
     pub const SECRET: Kind = form("PASSWORD", "a text");
+    /// A URL that is as good as a password: its value is never shown.
+    pub const SECRET_URL: Kind = form("URL", "a URL that begins with http:// or https://");
     /// The path of a file or folder.
     pub const PATH: Kind = form("PATH", "a path");
     /// A list of paths.

@@ -30,7 +30,7 @@ pub use load::Loaded;
 pub use reload::{changed_global_keys, changed_keys, reload_effect};
 pub use tables::{
     AckTimeoutAction, AdminConfig, AdminUser, ArchiveConfig, BackupConfig, Bounds, Config, DrillBackup,
-    DrillConfig, FsyncMode, LogConfig, LogFormat, LogLevel, OnFork, OnGap, OnStranger, Proof,
+    DrillConfig, FsyncMode, LogConfig, LogFormat, LogLevel, NotifyConfig, OnFork, OnGap, OnStranger, Proof,
     RetentionConfig, ServeConfig, ServeUser, SourceConfig, password,
 };
 pub use value::{DiskWarn, HostPort, Point, PointPlace, Privileges, Start, duration};

@@ -1,12 +1,12 @@
 //! From a file, or the values of a command line, to a [`Config`].
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::document::{Document, file, include};
 use super::error::{ConfigError, Findings, Place, Problem};
 use super::tables::password::{self, Environment};
-use super::tables::{self, Config, SourceKeys};
+use super::tables::{self, Config, NotifyKeys, SourceKeys};
 
 /// A usable configuration and what an operator should fix in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,11 +67,21 @@ pub fn load(
     findings.finish(config).map(|(config, warnings)| Loaded { config, warnings })
 }
 
-/// Warns of each file that holds a password, whoever's it is, and can be read by others.
+/// Warns of each file that holds a password, whoever's it is, or a secret URL, and can be read by others.
 fn warn_of_exposed(document: &Document, findings: &mut Findings) {
-    let with_password = document.tables.iter().filter_map(|table| table.items.get(SourceKeys::password.name));
-    let files: BTreeSet<&Path> = with_password.filter_map(|item| item.place.file()).collect();
-    for path in files {
-        password::warn_if_exposed(path, "holds a password", &Place::WholeFile(path.to_owned()), findings);
+    let secrets = [
+        (&SourceKeys::password, "holds a password"),
+        (&NotifyKeys::webhook, "holds a secret URL"),
+        (&NotifyKeys::heartbeat, "holds a secret URL"),
+    ];
+    let mut files = BTreeMap::new();
+    for (key, why) in secrets {
+        let items = document.tables.iter().filter_map(|table| table.items.get(key.name));
+        for path in items.filter_map(|item| item.place.file()) {
+            files.entry(path).or_insert(why);
+        }
+    }
+    for (path, why) in files {
+        password::warn_if_exposed(path, why, &Place::WholeFile(path.to_owned()), findings);
     }
 }

@@ -27,6 +27,7 @@ pub fn changed_global_keys(old: &Config, new: &Config) -> Vec<String> {
         .chain((old.archive != new.archive).then(|| "[archive]".to_owned()))
         .chain((old.backup != new.backup).then(|| "[backup]".to_owned()))
         .chain((old.drill != new.drill).then(|| "[drill]".to_owned()))
+        .chain((old.notify != new.notify).then(|| "[notify]".to_owned()))
         .collect()
 }
 
@@ -110,9 +111,19 @@ mod tests {
         new.log = LogConfig { level: LogLevel::Debug, format: LogFormat::Json };
         new.archive = parse(&format!("{SOURCE}[archive]\nurl = \"s3://b\"\n")).unwrap().config.archive;
         new.backup.keep = "7d".parse().ok();
+        new.notify = parse(&format!("{SOURCE}[notify]\ncommand = \"x\"\n")).unwrap().config.notify;
         assert_eq!(
             changed_global_keys(&defaults(), &new),
-            ["data_dir", "disk_warn", "admin.listen", "log.level", "log.format", "[archive]", "[backup]"]
+            [
+                "data_dir",
+                "disk_warn",
+                "admin.listen",
+                "log.level",
+                "log.format",
+                "[archive]",
+                "[backup]",
+                "[notify]"
+            ]
         );
     }
 }

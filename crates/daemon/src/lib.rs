@@ -16,11 +16,13 @@
 #![cfg_attr(not(test), allow(clippy::disallowed_methods))]
 
 mod archiving;
+mod child;
 mod controls;
 mod drilling;
 mod ending;
 mod keeper;
 mod logging;
+mod notifying;
 mod promoting;
 mod reload;
 mod retention;
@@ -32,6 +34,7 @@ pub mod watch;
 
 use crate::archiving::past::seen_by_readers;
 use crate::drilling::{Drilled, Drilling};
+use crate::notifying::Notifying;
 use crate::watch::descriptors::{Descriptors, TooFew};
 use crate::watch::hang::HangWatch;
 use admin::{AddressFile, AdminServer};
@@ -124,6 +127,7 @@ pub fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
         archive,
         indexing,
         drilling,
+        notifying: None,
     };
     daemon.check_copies()?;
     daemon.monitor.disk.set_warn(daemon.config.disk_warn);
@@ -132,6 +136,7 @@ pub fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
     daemon.admin = daemon.start_admin()?;
     daemon.start_serving()?;
     daemon.start_sources()?;
+    daemon.notifying = Some(Notifying::start(daemon.config.notify.as_ref(), &daemon.monitor)?);
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         data_dir = %daemon.monitor.data_dir().display(),
@@ -150,7 +155,7 @@ pub fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
         }
     }
     daemon.service_manager.stopping();
-    (daemon.indexing, daemon.drilling) = (None, None);
+    (daemon.indexing, daemon.drilling, daemon.notifying) = (None, None, None);
     // By its own node, which is still there.
     daemon.controls.promoting.end();
     if !daemon.stop_all() {
@@ -212,6 +217,8 @@ struct Daemon {
     indexing: Option<SearchIndexing>,
     /// Tries the way back; `None` when nobody wants that.
     drilling: Option<Drilling>,
+    /// Tells of changes; `None` only before the start and at the end.
+    notifying: Option<Notifying>,
 }
 
 impl Daemon {

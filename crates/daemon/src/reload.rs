@@ -2,6 +2,7 @@
 //! its connection, its thread and its acknowledgements go on.
 
 use super::{Daemon, Receiver, Reload};
+use crate::notifying::Notifying;
 use crate::watch::descriptors::TooFew;
 use config::{
     AdminConfig, Config, ReloadEffect, ServeConfig, SourceConfig, changed_global_keys, changed_keys,
@@ -38,7 +39,8 @@ impl Daemon {
             serve.shared().set_room(self.room_for_readers(&new));
         }
         let mut restart = changed_global_keys(&self.config, &new);
-        restart.retain(|key| key != "disk_warn");
+        let notifies = self.reload_notifying(&new);
+        restart.retain(|key| key != "disk_warn" && !(notifies && key == "[notify]"));
         self.config.disk_warn = new.disk_warn;
         self.monitor.disk.set_warn(new.disk_warn);
         if !restart.is_empty() {
@@ -123,6 +125,23 @@ impl Daemon {
             }
         }
         (added, again)
+    }
+
+    /// Takes up other receivers, which are told the state of each source once. Whether those of `new` are told now.
+    fn reload_notifying(&mut self, new: &Config) -> bool {
+        if self.config.notify == new.notify {
+            return true;
+        }
+        match Notifying::start(new.notify.as_ref(), &self.monitor) {
+            Ok(notifying) => {
+                (self.notifying, self.config.notify) = (Some(notifying), new.notify.clone());
+                true
+            }
+            Err(error) => {
+                tracing::error!("[notify] goes on as it was: {error:#}");
+                false
+            }
+        }
     }
 
     /// Takes up other users and certificates of the admin address. Who listens to a page goes on.

@@ -4,6 +4,7 @@ use super::disk::DiskMonitor;
 use super::events::{Events, Level};
 use super::lock::lock;
 use super::monitor::SourceMonitor;
+use super::notify::NotifyMonitor;
 use super::serving::{ServeStatus, Serving};
 use super::snapshot::{DaemonStatus, SourceStatus};
 use crate::figures::history::HistoryStatus;
@@ -22,6 +23,8 @@ pub struct DaemonMonitor {
     started: Instant,
     /// The file system of the data folder.
     pub disk: DiskMonitor,
+    /// Who is told of changes.
+    pub notify: NotifyMonitor,
     sources: Mutex<Vec<Arc<SourceMonitor>>>,
     /// Bytes by which the copies had grown of sources that went away. Changed under the lock of `sources`.
     gone_bytes: AtomicU64,
@@ -39,6 +42,7 @@ impl DaemonMonitor {
             data_dir: absolute(data_dir),
             started: Instant::now(),
             disk: DiskMonitor::new(DiskWarn::Off),
+            notify: NotifyMonitor::default(),
             sources: Mutex::default(),
             gone_bytes: AtomicU64::new(0),
             serving: Mutex::default(),
@@ -152,6 +156,7 @@ impl DaemonMonitor {
             disk: self.disk.status(),
             running: true,
             serve: self.serving(now),
+            notify: self.notify.status(),
             verdict: Verdict::default(),
             events: lock(&self.events).newest_first(),
             sources: sources.collect(),

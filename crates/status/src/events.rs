@@ -50,7 +50,7 @@ pub struct Event {
     pub times: u64,
     /// How much it concerns an operator.
     pub level: Level,
-    /// What it is about: `state`, `semi_sync`, `commits`, `timeline`, `fork`, `gap`, `disk`, `stuck`, `quorum`, `operator`.
+    /// What it is about: `state`, `semi_sync`, `commits`, `timeline`, `fork`, `gap`, `disk`, `stuck`, `quorum`, `operator`, `notify`.
     pub kind: String,
     /// What happened, in words.
     pub text: String,

@@ -24,6 +24,7 @@
 //! | `units/` | numbers and times as a person reads them |
 //! | `disk.rs` | `DiskMonitor`: the file system of the data folder |
 //! | `past.rs` | `PreviousTimeline`, `Regained`, `Missing`, `LastError`: what was before |
+//! | `notify.rs` | `NotifyMonitor`: who is told of changes, and what came of it |
 //! | `peers.rs` | `PeerStatus`: other binlogds of the source |
 //! | `serving.rs` | `ServeStatus`: who reads from binlogd |
 //! | `snapshot.rs` | `DaemonStatus`, `SourceStatus`: the JSON contract of `/status` and `binlogd status --json` |
@@ -46,6 +47,7 @@ mod judge;
 mod ladder;
 mod lock;
 mod monitor;
+mod notify;
 mod past;
 mod peers;
 mod quorum;
@@ -71,6 +73,7 @@ pub use figures::latency::{LatencyHistogram, LatencySummary};
 pub use judge::verdict::{Topic, Verdict, Worry};
 pub use ladder::Ladder;
 pub use monitor::SourceMonitor;
+pub use notify::{NotifyMonitor, ReceiverStatus};
 pub use past::{LastError, Missing, PreviousTimeline, RecordedGap, Regained, Verified, count};
 pub use peers::PeerStatus;
 pub use quorum::asked::{DurableAnswer, HolderStatus, QuorumAnswer};

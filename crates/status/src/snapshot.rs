@@ -5,6 +5,7 @@
 use super::archive::ArchiveStatus;
 use super::events::{Event, Level};
 use super::ladder::Ladder;
+use super::notify::ReceiverStatus;
 use super::past::{LastError, PreviousTimeline, RecordedGap, Regained, Verified};
 use super::peers::PeerStatus;
 use super::semi_sync::{SemiSyncLook, SemiSyncStatus, UnacknowledgedCommits, UnaskedTransactions};
@@ -43,6 +44,9 @@ pub struct DaemonStatus {
     /// The port for readers; null when nobody is served, or no daemon runs.
     #[serde(default)]
     pub serve: Option<ServeStatus>,
+    /// Who is told of changes (`[notify]`); empty for nobody, and when no daemon runs.
+    #[serde(default)]
+    pub notify: Vec<ReceiverStatus>,
     /// What all of it means to an operator.
     #[serde(default)]
     pub verdict: Verdict,

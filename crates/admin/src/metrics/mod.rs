@@ -88,6 +88,7 @@ impl Collector for Scrape {
         let sources = self.monitor.sources();
         self.encode_daemon(&mut encoder)?;
         self.encode_disk(&mut encoder)?;
+        upkeep::encode_receivers(&mut encoder, &self.monitor.notify.status())?;
         let serve = self.monitor.serving(self.now);
         if let Some(serve) = &serve {
             serving::encode(&mut encoder, serve)?;

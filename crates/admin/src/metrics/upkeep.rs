@@ -1,11 +1,11 @@
 //! What an operator has to see to before it breaks, as metrics: certificates that expire, copies that were verified, and
 //! identities that two receivers have.
 
-use super::families::{gauges, of};
+use super::families::{counters, gauges, of};
 use jiff::Timestamp;
 use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::registry::Unit;
-use status::{ServeStatus, SourceFacts, SourceMonitor};
+use status::{ReceiverStatus, ServeStatus, SourceFacts, SourceMonitor};
 use std::fmt::Result;
 use std::sync::Arc;
 
@@ -76,6 +76,17 @@ fn encode_certificates(
     )
 }
 
+/// Who is told of changes.
+pub(crate) fn encode_receivers(encoder: &mut DescriptorEncoder, receivers: &[ReceiverStatus]) -> Result {
+    let labelled = |receiver: &ReceiverStatus| [("receiver", receiver.key.clone())];
+    let failures = receivers.iter().map(|receiver| (labelled(receiver), receiver.failures));
+    let help = "Tries to reach a receiver of [notify] that failed: command, webhook, heartbeat";
+    counters(encoder, "binlogd_notify_failures", None, help, failures)?;
+    let down = receivers.iter().map(|receiver| (labelled(receiver), u64::from(receiver.down)));
+    let help = "1 while the last try to reach a receiver of [notify] failed, otherwise 0";
+    gauges(encoder, "binlogd_notify_down", None, help, down)
+}
+
 /// Seconds since 1970; 0 for what was before.
 fn seconds(at: Timestamp) -> u64 {
     u64::try_from(at.as_second()).unwrap_or(0)
@@ -98,6 +109,8 @@ mod tests {
             facts.rival = Some("another replica".to_owned());
             facts.hosts_in_doubt = Some("clients can write to both".to_owned());
         });
+        daemon.notify.configure(&["command", "webhook"]);
+        daemon.notify.failed("webhook", "refused");
         daemon.add(orders);
         daemon.add(Arc::new(SourceMonitor::new("stock")));
         let text = crate::metrics::text(&daemon, Timestamp::UNIX_EPOCH).unwrap();
@@ -107,6 +120,9 @@ mod tests {
             "binlogd_verify_findings{source=\"orders\"} 3",
             "binlogd_server_id_rival{source=\"orders\"} 1",
             "binlogd_server_id_rival{source=\"stock\"} 0",
+            "binlogd_notify_failures_total{receiver=\"webhook\"} 1",
+            "binlogd_notify_down{receiver=\"webhook\"} 1",
+            "binlogd_notify_down{receiver=\"command\"} 0",
             "binlogd_hosts_in_doubt{source=\"orders\"} 1",
             "binlogd_hosts_in_doubt{source=\"stock\"} 0",
         ] {

@@ -47,6 +47,10 @@ pub(super) fn status() -> String {
     // What differs from run to run.
     status.binlogd_version = "x.y.z".to_owned();
     (status.pid, status.uptime_seconds) = (Some(4711), Some(86_400));
+    for receiver in &mut status.notify {
+        receiver.reached_at = Some(at(0));
+        receiver.last_error = receiver.last_error.take().map(|error| LastError { at: at(0), ..error });
+    }
     for source in &mut status.sources {
         source.last_error = source.last_error.take().map(|error| LastError { at: at(0), ..error });
         source.unasked_transactions.since = Some(at(0));
@@ -154,6 +158,9 @@ fn daemon() -> Arc<DaemonMonitor> {
         let space = DiskSpace { free: 400 * GIB, reserved: 0, size: 1000 * GIB };
         daemon.disk.observe(Duration::from_secs(seconds), space, stored);
     }
+    daemon.notify.configure(&["webhook"]);
+    daemon.notify.reached("webhook");
+    daemon.notify.failed("webhook", "it answers 503 Service Unavailable");
     daemon.add(Arc::new(source()));
     daemon.serves(Arc::new(Readers));
     daemon

@@ -10,6 +10,7 @@ mod alerts;
 mod doctor;
 mod doctor_says;
 mod messages;
+mod notify;
 mod page;
 mod service_manager;
 mod setup;

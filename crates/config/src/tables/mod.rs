@@ -6,6 +6,7 @@ mod archive;
 mod backup;
 mod drill;
 mod log;
+mod notify;
 pub mod password;
 mod retention;
 mod root;
@@ -19,6 +20,7 @@ pub use archive::{ArchiveConfig, ArchiveKeys};
 pub use backup::{BackupConfig, BackupKeys};
 pub use drill::{DrillBackup, DrillConfig, DrillKeys};
 pub use log::{LogConfig, LogFormat, LogKeys, LogLevel};
+pub use notify::{NotifyConfig, NotifyKeys};
 pub use retention::{RetentionConfig, RetentionKeys};
 pub(crate) use root::build;
 pub use root::{Config, RootKeys};
@@ -42,6 +44,7 @@ pub fn declared(section: Section) -> Declared {
         Section::Archive => ArchiveKeys::DECLARED,
         Section::Backup => BackupKeys::DECLARED,
         Section::Drill => DrillKeys::DECLARED,
+        Section::Notify => NotifyKeys::DECLARED,
         Section::Source => SourceKeys::DECLARED,
     }
 }

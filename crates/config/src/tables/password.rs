@@ -22,6 +22,9 @@ pub struct NotUtf8;
 /// The variable that counts when no key names a password.
 pub const PASSWORD_VARIABLE: &str = "BINLOGD_PASSWORD";
 
+/// The variable in which a binlogd that was given a password in a URL hands it to itself, still percent-encoded.
+pub const URL_PASSWORD_VARIABLE: &str = "BINLOGD_URL_PASSWORD";
+
 /// Largest password file, in bytes. MySQL's own limit for a password is far below.
 const PASSWORD_FILE_BYTES_MAX: u64 = 4096;
 

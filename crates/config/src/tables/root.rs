@@ -12,6 +12,7 @@ use super::archive::{self, ArchiveConfig};
 use super::backup::{self, BackupConfig};
 use super::drill::{self, DrillConfig};
 use super::log::{LogConfig, LogKeys};
+use super::notify::{self, NotifyConfig};
 use super::password::Environment;
 use super::retention::{RetentionConfig, RetentionKeys};
 use super::serve::{self, ServeConfig, ServeKeys};
@@ -53,6 +54,8 @@ table! {
     field backup: BackupConfig;
     /// When the way back is tried; `None` for never.
     field drill: Option<DrillConfig>;
+    /// Who is told of changes; `None` for nobody.
+    field notify: Option<NotifyConfig>;
     /// The servers to copy. Never empty; names are unique.
     field sources: Vec<SourceConfig>;
 }
@@ -81,9 +84,10 @@ pub(crate) fn build(
     let archive = archive::build(document, &sources, findings);
     let backup = backup::build(document, archive.as_ref(), &sources, findings);
     let drill = drill::build(document, archive.as_ref(), findings);
+    let notify = notify::build(document, findings);
     let sources: Vec<Option<SourceConfig>> = sources
         .into_iter()
         .map(|keys| source::build(keys, environment, (serves, listen), findings))
         .collect();
-    root.whole(admin, log, serve, retention, archive, backup, drill, sources.into_iter().collect())
+    root.whole(admin, log, serve, retention, archive, backup, drill, notify, sources.into_iter().collect())
 }

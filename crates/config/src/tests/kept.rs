@@ -147,3 +147,21 @@ fn a_drill_says_when_and_with_what_and_needs_an_archive() {
         assert!(error.contains(words), "{lines}: {error}");
     }
 }
+
+#[test]
+fn who_is_told_has_a_url_that_is_never_shown() {
+    let told = |lines: &str| {
+        let loaded = parse(&format!("{SOURCE}[notify]\n{lines}"));
+        loaded.map(|loaded| loaded.config.notify).map_err(|error| error.to_string())
+    };
+    assert_eq!(told(""), Ok(None));
+    let found = told("webhook = \"https://h/TOKEN\"\n").unwrap().unwrap();
+    assert_eq!(found.webhook.as_ref().unwrap().expose(), "https://h/TOKEN");
+    assert_eq!((found.at_most_every.as_secs(), found.heartbeat_every.as_secs()), (10, 60));
+    assert!(!format!("{found:?}").contains("TOKEN"));
+    assert!(told("at_most_every = \"5s\"\n").unwrap_err().contains("[notify] tells nobody"));
+    for url in ["ftp://h/TOKEN", "https:///TOKEN", "https://h:99999/TOKEN", "https://h/TOKEN x", "TOKEN"] {
+        let error = told(&format!("heartbeat = \"{url}\"\n")).unwrap_err();
+        assert!(error.contains("http:// or https://") && !error.contains("TOKEN"), "{error}");
+    }
+}

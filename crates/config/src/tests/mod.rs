@@ -82,6 +82,7 @@ pub(super) fn defaults() -> Config {
         archive: None,
         backup: BackupConfig::default(),
         drill: None,
+        notify: None,
         sources: vec![SourceConfig {
             name: "default".to_owned(),
             hosts: vec![HostPort { host: "127.0.0.1".to_owned(), port: 3306 }],
@@ -167,6 +168,7 @@ fn reads_every_key() {
         archive: None,
         backup: BackupConfig::default(),
         drill: None,
+        notify: None,
         sources: vec![SourceConfig {
             name: "orders-1".to_owned(),
             hosts: vec![host("db1", 3306), host("db2", 3307), host("::1", 3308)],

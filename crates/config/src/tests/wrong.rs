@@ -278,9 +278,9 @@ fn unknown_keys_come_with_a_suggestion_and_the_known_ones() {
     }
     assert_eq!(
         errors(&format!("fsync_mode = 1\n[logs]\nlevel = \"info\"\n{SOURCE}[[sources]]\n")),
-        "b.toml:1:1: unknown key fsync_mode in the top level: it belongs to [[source]]. Allowed: data_dir, disk_warn, search_index, include, [admin], [log], [serve], [retention], [archive], [backup], [drill], [[source]]\n\
-         b.toml:2:2: unknown key logs in the top level: did you mean [log]? Allowed: data_dir, disk_warn, search_index, include, [admin], [log], [serve], [retention], [archive], [backup], [drill], [[source]]\n\
-         b.toml:7:3: unknown key sources in the top level: did you mean [[source]]? Allowed: data_dir, disk_warn, search_index, include, [admin], [log], [serve], [retention], [archive], [backup], [drill], [[source]]"
+        "b.toml:1:1: unknown key fsync_mode in the top level: it belongs to [[source]]. Allowed: data_dir, disk_warn, search_index, include, [admin], [log], [serve], [retention], [archive], [backup], [drill], [notify], [[source]]\n\
+         b.toml:2:2: unknown key logs in the top level: did you mean [log]? Allowed: data_dir, disk_warn, search_index, include, [admin], [log], [serve], [retention], [archive], [backup], [drill], [notify], [[source]]\n\
+         b.toml:7:3: unknown key sources in the top level: did you mean [[source]]? Allowed: data_dir, disk_warn, search_index, include, [admin], [log], [serve], [retention], [archive], [backup], [drill], [notify], [[source]]"
     );
 }
 

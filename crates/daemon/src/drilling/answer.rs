@@ -1,6 +1,6 @@
 //! What a drill's own process says of it, which is believed as far as its exit code says the same.
 
-use super::child::{Ended, Run};
+use crate::child::{Ended, Run};
 use jiff::Timestamp;
 use serde::Deserialize;
 use status::{DrillResult, DrillStep};

@@ -2,11 +2,10 @@
 //! behind it back in a throw-away server and compares. One source after the other, at the lowest priority; nobody waits for it.
 
 mod answer;
-mod child;
 mod kept;
 
-use self::child::{Ended, run};
 use self::kept::Kept;
+use super::child::{Ended, run};
 use super::keeper::{Chore, Keeper};
 use binlog::storage::Storage;
 use binlog::writer::published::Published;

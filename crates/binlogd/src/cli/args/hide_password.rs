@@ -11,9 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use super::source_url::without_password;
-
-/// Carries the password of the URL, still percent-encoded, across the execution.
-pub(in crate::cli) const URL_PASSWORD_VARIABLE: &str = "BINLOGD_URL_PASSWORD";
+use config::password::URL_PASSWORD_VARIABLE;
 
 /// Executes this program again when `arguments`, the program's name first, hold a password; returns otherwise.
 ///

@@ -1,8 +1,7 @@
 //! How a verb that is given a server's URL logs in there: password by file, URL, environment, or asked for.
 
-use super::hide_password::URL_PASSWORD_VARIABLE;
 use super::source_url::{SourceUrl, percent_decoded};
-use config::password::{PASSWORD_VARIABLE, process_environment, read_bounded};
+use config::password::{PASSWORD_VARIABLE, URL_PASSWORD_VARIABLE, process_environment, read_bounded};
 use config::value::parse_host_port;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! The command that sends the clients to the new source.
 
-use crate::cli::args::hide_password::URL_PASSWORD_VARIABLE;
+use config::password::{PASSWORD_VARIABLE, URL_PASSWORD_VARIABLE};
 use setup::promote::Promote;
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -47,7 +47,7 @@ impl Hook {
         process.args(["-c", command]).stdin(Stdio::null()).stdout(io::stderr());
         process.envs(self.variables.iter().map(|(name, value)| (name, value)));
         // The password of the server is nothing for it. In a group of its own it ends with all that it has begun.
-        process.env_remove("BINLOGD_PASSWORD").env_remove(URL_PASSWORD_VARIABLE).process_group(0);
+        process.env_remove(PASSWORD_VARIABLE).env_remove(URL_PASSWORD_VARIABLE).process_group(0);
         let mut child = process.spawn().map_err(|error| format!("sh: {error}"))?;
         let until = Instant::now() + limit;
         loop {

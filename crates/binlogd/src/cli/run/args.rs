@@ -9,12 +9,11 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::error::Error as ClapError;
 use clap::{Arg, ArgGroup, ArgMatches, Args, Command, FromArgMatches, value_parser};
 
-use crate::cli::args::hide_password::URL_PASSWORD_VARIABLE;
 use crate::cli::args::source_url::{SourceUrl, percent_decoded};
 use config::document::{Document, Item, Value};
 use config::error::{Findings, Place};
 use config::key::{Absent, Key, Kind, Section};
-use config::password::{Environment, PASSWORD_VARIABLE, process_environment};
+use config::password::{Environment, PASSWORD_VARIABLE, URL_PASSWORD_VARIABLE, process_environment};
 use config::tables::{SourceKeys, all_keys};
 use config::{Config, ConfigError, Loaded, load};
 use wire::Secret;

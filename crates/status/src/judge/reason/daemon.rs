@@ -1,9 +1,10 @@
-//! The disk and the readers, which no single source is concerned with.
+//! The disk, the readers and who is told, which no single source is concerned with.
 
 use super::told::{certificate_level, problem};
 use crate::events::Level;
-use crate::events::Level::{Critical, Warning};
+use crate::events::Level::{Critical, Notice, Warning};
 use crate::judge::verdict::{Topic, Worry};
+use crate::notify::ReceiverStatus;
 use crate::serving::{ReaderStatus, SlotStatus};
 use crate::snapshot::{DaemonStatus, DiskStatus};
 use crate::units;
@@ -18,7 +19,7 @@ const READER_BEHIND_SECONDS_MAX: u64 = 300;
 /// A slot that is further behind while its reader is here, too: its reader may wait on purpose.
 const SLOT_BEHIND_SECONDS_MAX: u64 = 3600;
 
-/// The disk and the readers.
+/// The disk, the readers and who is told.
 #[derive(Clone, Debug)]
 pub(crate) enum OfDaemon<'a> {
     /// No source is configured.
@@ -27,6 +28,8 @@ pub(crate) enum OfDaemon<'a> {
     DiskUnmeasured,
     /// What is free lasts for hours, for less than a day, or is less than `disk_warn`: the level, and how that is said.
     DiskFills(&'a DiskStatus, Level, &'static str),
+    /// Who is to be told of changes is not reached, or not tried any more.
+    ReceiverDown(&'a ReceiverStatus),
     /// A slot keeps nothing, and why.
     SlotReleased(&'a SlotStatus, &'a str),
     /// The reader of a slot is away.
@@ -47,6 +50,7 @@ impl<'a> OfDaemon<'a> {
             found.push(OfDaemon::NoSource);
         }
         found.extend(status.disk.as_ref().map_or(Some(OfDaemon::DiskUnmeasured), OfDaemon::of_disk));
+        found.extend(status.notify.iter().filter(|receiver| receiver.down).map(OfDaemon::ReceiverDown));
         let Some(serve) = &status.serve else { return found };
         for slot in &serve.slots {
             let is_behind = |behind: &u64| *behind > SLOT_BEHIND_SECONDS_MAX;
@@ -106,6 +110,18 @@ impl<'a> OfDaemon<'a> {
                 let advice =
                     "Make the file system larger, or let [retention] or PURGE BINARY LOGS delete old files.";
                 problem(("disk_fills", Topic::Disk, *level), text, advice)
+            }
+            // No more than a notice while it is tried: otherwise each failure of one receiver would be told to the others.
+            OfDaemon::ReceiverDown(receiver) => {
+                let why =
+                    receiver.last_error.as_ref().map(|error| error.message.as_str()).unwrap_or_default();
+                let (level, advice) = if receiver.ended {
+                    (Warning, "Restart binlogd, and report the lines of the log.")
+                } else {
+                    (Notice, "It is tried again, and then told what holds.")
+                };
+                let text = format!("{} in [notify] is not told of changes: {why}.", receiver.key);
+                problem(("receiver_down", Topic::Other, level), text, advice)
             }
             OfDaemon::SlotReleased(slot, why) => problem(
                 ("slot_released", Topic::Readers, Warning),

@@ -3,7 +3,7 @@
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use source::stop::StopSignal;
 use std::fmt;
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -25,7 +25,7 @@ const SAID_WAIT: Duration = Duration::from_secs(2);
 
 /// How a program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ended {
+pub(crate) enum Ended {
     Itself(ExitStatus),
     /// It took too long, and was killed.
     Late,
@@ -35,16 +35,16 @@ pub(super) enum Ended {
 
 /// What came of a program.
 #[derive(Debug)]
-pub(super) struct Run {
-    pub(super) ended: Ended,
+pub(crate) struct Run {
+    pub(crate) ended: Ended,
     /// The end of its standard output.
-    pub(super) said: Vec<u8>,
+    pub(crate) said: Vec<u8>,
     /// The end of its standard error.
-    pub(super) complained: Vec<u8>,
+    pub(crate) complained: Vec<u8>,
 }
 
 impl Ended {
-    pub(super) fn is_success(self) -> bool {
+    pub(crate) fn is_success(self) -> bool {
         matches!(self, Ended::Itself(status) if status.success())
     }
 }
@@ -66,11 +66,29 @@ impl fmt::Display for Ended {
 ///
 /// # Errors
 /// When it cannot be started.
-pub(super) fn run(command: &mut Command, limit: Duration, stop: &StopSignal) -> io::Result<Run> {
+pub(crate) fn run(command: &mut Command, limit: Duration, stop: &StopSignal) -> io::Result<Run> {
+    run_with(command, Vec::new(), limit, stop)
+}
+
+/// As [`run`], with this on its standard input.
+///
+/// # Errors
+/// When it cannot be started.
+pub(crate) fn run_with(
+    command: &mut Command,
+    input: Vec<u8>,
+    limit: Duration,
+    stop: &StopSignal,
+) -> io::Result<Run> {
     let began = Instant::now();
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     platform::ends_with_us(command);
     let mut child = command.spawn()?;
+    if let Some(mut to) = child.stdin.take() {
+        // One that does not read it holds nobody up; what it does not read is nothing to us.
+        thread::spawn(move || to.write_all(&input));
+    }
     let said = child.stdout.take().map(the_end_of);
     let complained = child.stderr.take().map(the_end_of);
     let mut killed = None;

@@ -1,0 +1,187 @@
+//! Who is told when the judgement of a source changes, and who is asked while all goes on. Each receiver has a thread of its own, which
+//! looks at what is published: nobody waits for it, and one receiver does not wait for another.
+
+mod receiver;
+mod teller;
+
+use self::receiver::Http;
+use self::teller::{Message, Now, Teller};
+use crate::keeper::{Chore, Keeper, Retry};
+use anyhow::Context;
+use config::NotifyConfig;
+use jiff::Timestamp;
+use source::stop::StopSignal;
+use status::{DaemonMonitor, Level};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Pause between two looks at the judgement.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The threads, which are asked to end when this is dropped.
+pub(super) struct Notifying {
+    keepers: Vec<Keeper>,
+}
+
+impl Notifying {
+    /// Starts a thread for each receiver.
+    ///
+    /// # Errors
+    /// When a URL is none, or the system has no thread left. Whoever was told before goes on to be told.
+    pub(super) fn start(
+        config: Option<&NotifyConfig>,
+        monitor: &Arc<DaemonMonitor>,
+    ) -> anyhow::Result<Notifying> {
+        let receivers = config.map_or_else(|| Ok(Vec::new()), receivers_of)?;
+        let keys: Vec<&str> = receivers.iter().map(|(key, _)| *key).collect();
+        let threads = receivers.into_iter().map(|(key, does)| {
+            let receiver = Receiver { key, does, monitor: monitor.clone() };
+            // Nothing is published before all is configured.
+            Keeper::start(format!("notify-{key}"), LOOK, receiver).context("cannot start a thread")
+        });
+        let notifying = Notifying { keepers: threads.collect::<anyhow::Result<_>>()? };
+        monitor.notify.configure(&keys);
+        Ok(notifying)
+    }
+}
+
+impl Drop for Notifying {
+    fn drop(&mut self) {
+        // All are asked before any is waited for.
+        self.keepers.iter().for_each(Keeper::request_end);
+    }
+}
+
+/// Tells a message, or says why not.
+type Tell = Box<dyn FnMut(&Message, &StopSignal) -> Result<(), String> + Send>;
+
+/// What is done with a receiver.
+enum Does {
+    /// It is told of changes.
+    Tell(Teller, Tell),
+    /// It is asked so often while nothing is critical.
+    Beat(Http, Duration, Retry),
+}
+
+fn receivers_of(config: &NotifyConfig) -> anyhow::Result<Vec<(&'static str, Does)>> {
+    let mut receivers: Vec<(&'static str, Does)> = Vec::new();
+    let teller = || Teller::new(config.at_most_every);
+    if let Some(command) = config.command.clone() {
+        let tell: Tell = Box::new(move |message, stop| receiver::run(&command, message, stop));
+        receivers.push(("command", Does::Tell(teller(), tell)));
+    }
+    if let Some(url) = &config.webhook {
+        let http = Http::new("webhook", url)?;
+        receivers
+            .push(("webhook", Does::Tell(teller(), Box::new(move |message, _| http.ask(Some(message))))));
+    }
+    if let Some(url) = &config.heartbeat {
+        let every = config.heartbeat_every;
+        let retry = Retry::new(LOOK.min(every), every);
+        receivers.push(("heartbeat", Does::Beat(Http::new("heartbeat", url)?, every, retry)));
+    }
+    Ok(receivers)
+}
+
+struct Receiver {
+    /// Its key in `[notify]`.
+    key: &'static str,
+    does: Does,
+    monitor: Arc<DaemonMonitor>,
+}
+
+impl Chore for Receiver {
+    fn round(&mut self, stop: &StopSignal) -> Duration {
+        match &mut self.does {
+            Does::Tell(teller, tell) => {
+                let time = Timestamp::now();
+                for message in teller.due(judgements(&self.monitor, time), Instant::now(), &time.to_string())
+                {
+                    let told = tell(&message, stop);
+                    if stop.is_requested() {
+                        break;
+                    }
+                    match &told {
+                        Ok(()) => teller.was_told(&message, Instant::now()),
+                        Err(_) => teller.failed(Instant::now()),
+                    }
+                    if !published(&self.monitor, self.key, told) {
+                        break;
+                    }
+                }
+                LOOK
+            }
+            Does::Beat(_, every, _)
+                if self.monitor.glance(Timestamp::now()).verdict.level >= Level::Critical =>
+            {
+                LOOK.min(*every)
+            }
+            Does::Beat(http, every, retry) => {
+                let asked = http.ask(None);
+                if stop.is_requested() {
+                    return *every;
+                }
+                if !published(&self.monitor, self.key, asked) {
+                    return retry.failed();
+                }
+                retry.went_well();
+                *every
+            }
+        }
+    }
+
+    fn has_failed(&mut self) {
+        self.monitor.notify.ended(self.key);
+        let text = format!("{} in [notify] is not told any more: an internal error of binlogd", self.key);
+        self.monitor.note(Level::Warning, "notify", text);
+    }
+}
+
+/// Of each source, and, without a name, of the daemon itself.
+fn judgements(monitor: &DaemonMonitor, now: Timestamp) -> Vec<Now> {
+    let status = monitor.glance(now);
+    let of_daemon =
+        Now { source: String::new(), headline: status.verdict.headline, problems: status.verdict.problems };
+    status.sources.iter().map(Now::of).chain([of_daemon]).collect()
+}
+
+/// Says what came of a try, once for each change and not for each try. Whether it went well.
+fn published(monitor: &DaemonMonitor, key: &str, told: Result<(), String>) -> bool {
+    match &told {
+        Err(why) if monitor.notify.failed(key, why) => {
+            tracing::warn!("{key} in [notify] cannot be reached, and is tried again: {why}");
+            monitor.note(Level::Warning, "notify", format!("{key} in [notify] cannot be reached: {why}"));
+        }
+        Ok(()) if monitor.notify.reached(key) => {
+            tracing::info!("{key} in [notify] is reached again");
+            monitor.note(Level::Ok, "notify", format!("{key} in [notify] is reached again"));
+        }
+        _ => {}
+    }
+    told.is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_ours_is_shown() {
+        let monitor = Arc::new(DaemonMonitor::new(std::path::Path::new("data")));
+        monitor.notify.configure(&["command"]);
+        let tell: Tell = Box::new(|_, _| panic!("the error of ours"));
+        // Without a pause before the first message.
+        let does = Does::Tell(Teller::new(Duration::ZERO), tell);
+        let receiver = Receiver { key: "command", does, monitor: monitor.clone() };
+        let _keeper = Keeper::start("notify-command", Duration::ZERO, receiver).unwrap();
+        let began = Instant::now();
+        while !monitor.notify.status()[0].ended {
+            assert!(began.elapsed() < Duration::from_secs(60), "nobody says that it ended");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let status = monitor.status(Timestamp::now());
+        let problem = status.verdict.problems.iter().find(|problem| problem.kind == "receiver_down");
+        assert_eq!(problem.map(|problem| problem.level), Some(Level::Warning), "{:?}", status.verdict);
+        assert_eq!(status.notify[0].failures, 1);
+    }
+}
