@@ -195,7 +195,7 @@ lines: ## count lines of product, tooling and tests by crate, text of docs, pack
 	@scripts/lines $(COMMIT)
 
 times: ## measure, in a clean clone: a cold release build, demo and test, and an edit in the serving code (WHAT='build edit')
-	@scripts/times $(WHAT)
+	@scripts/lib/times $(WHAT)
 
 dist: ## static binaries as tar.gz, .deb and .rpm, with SBOM and checksums, in target/dist; ARCHITECTURE (x86_64 and aarch64)
 	@scripts/dist $(ARCHITECTURE)
