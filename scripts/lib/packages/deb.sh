@@ -34,14 +34,22 @@ try_deb() {
 
 dpkg_i() { inside sh -c "dpkg --install /packages/$1/binlogd_*.deb" >"$DEMO/log/dpkg" 2>&1 || die_showing "$DEMO/log/dpkg" "dpkg cannot install the package of $1"; }
 
+# The new package, as this Debian got the old one.
+upgrade() {
+    [[ ${WAY:-dpkg} == apt ]] || { dpkg_i new; return; }
+    apt_upgrade >"$DEMO/log/apt" 2>&1 || die_showing "$DEMO/log/apt" 'apt cannot upgrade the package'
+}
+
 in_unit() { inside "$@" || { inside journalctl --no-pager -u binlogd | tail -n 20 >&2; die "failed: $*"; }; }
 
 expect() { [[ $1 == "$2" ]] || die "$3: $1, and not $2"; }
 
 check_installed() {
-    local said
+    local said libc=musl
+    # A program that is only handed to scripts/dist may be built for another one.
+    [[ -z ${DIST_BINARY:-} ]] || libc='[a-z]+'
     said=$(inside binlogd --version)
-    [[ $said =~ ^binlogd\ $VERSION\ \([0-9a-f]{12}(-dirty)?\ [0-9]{4}-[0-9]{2}-[0-9]{2},\ $(uname -m)-unknown-linux-musl\)$ ]] || die "binlogd --version says: $said"
+    [[ $said =~ ^binlogd\ $VERSION\ \([0-9a-f]{12}(-dirty)?\ [0-9]{4}-[0-9]{2}-[0-9]{2},\ $(uname -m)-unknown-linux-$libc\)$ ]] || die "binlogd --version says: $said"
     expect "$(inside systemctl is-enabled binlogd)" enabled 'the unit'
     expect "$(inside systemctl is-active binlogd || true)" inactive 'the unit before a configuration'
     in_unit systemctl start binlogd
@@ -100,7 +108,7 @@ upgrade_under_load() {
     sleep $((LOAD_SECONDS / 3))
     before=$(main_pid)
     load_runs || die_showing "$DEMO/log/sysbench" 'the load ended before the upgrade'
-    dpkg_i new
+    upgrade
     after=$(main_pid)
     load_runs || die_showing "$DEMO/log/sysbench" 'the load ended before the upgrade did'
     [[ $after != 0 && $after != "$before" ]] || die "the upgrade did not restart the daemon (process $before, then $after)"

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # A clean Debian: unpacked once into a cache, and started with systemd on an overlay that keeps what changes.
 
-DEBIAN_SUITE=bookworm
-DEBIAN_CACHE=${BINLOGD_DEBIAN:-$HOME/.cache/binlogd/debian}/$DEBIAN_SUITE-1
+choose_debian() { DEBIAN_SUITE=$1 DEBIAN_CACHE=${BINLOGD_DEBIAN:-$HOME/.cache/binlogd/debian}/$1-1; }
+choose_debian bookworm
 BOOT_SECONDS_MAX=120
 
 # False where a system cannot be started, and that is said.
