@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 MAKEFLAGS += --no-print-directory
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-restore fetch test test-quick test-clients test-page test-alerts check manifests bench-ack bench-archive bench-catchup bench-find bench-serve bench-many bench-quorum bench-restore back-again lab fuzz kill-loop switch-overs chaos failovers node-away mysql-tests sim sim-archive sim-quorum soak dist dist-twice container test-packages packages-check clean-servers docs reference lines times
+.PHONY: help demo demo-restore fetch test test-quick test-clients test-page test-alerts check manifests bench-ack bench-archive bench-catchup bench-find bench-serve bench-many bench-quorum bench-restore back-again lab fuzz kill-loop switch-overs chaos failovers node-away mysql-tests sim sim-archive sim-quorum soak dist dist-twice container test-packages packages-check test-release clean-servers docs reference lines times
 
 help: ## show this menu
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -206,13 +206,16 @@ dist-twice: ## build a release twice, in two folders, and compare the bytes
 container: ## the image of the release in target/dist, for podman and docker
 	@scripts/container
 
-test-packages: ## install, upgrade under load, remove and purge the packages in a clean Debian; run the image
+test-packages: ## install, upgrade under load, remove and purge the packages in a clean Debian; run the image; install from a signed repository
 	@scripts/servers fetch mysql-9.7
 	@scripts/servers sysbench >/dev/null
 	@scripts/test-packages
 
 packages-check: ## pack the program as it is built for the tests, and look at the packages: contents, lintian, rpmlint
 	@scripts/test-packages contents
+
+test-release: ## sign small packages with throw-away keys as scripts/release does; what apt, rpm and dnf say when a byte is changed
+	@scripts/test-packages release
 
 clean-servers: ## remove the downloaded servers
 	rm -rf "$${BINLOGD_SERVERS:-$$HOME/.cache/binlogd/servers}"/recipe-*

@@ -20,7 +20,7 @@ fn root() -> PathBuf {
 /// The pages by their names, relative to `root`. The changelog is left out: what it names may be gone by now.
 fn pages(root: &Path) -> BTreeMap<String, Page> {
     let mut names: Vec<String> =
-        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"].map(str::to_owned).to_vec();
+        ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "RELEASING.md"].map(str::to_owned).to_vec();
     let mut files = Vec::new();
     super::imports::files(&root.join("docs"), &mut files);
     files.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
