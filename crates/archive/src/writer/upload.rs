@@ -12,6 +12,7 @@ use std::fmt;
 use std::io;
 use std::mem;
 use std::num::NonZeroUsize;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -61,7 +62,7 @@ struct Place<'a> {
 
 /// While there is one, workplaces are kept for the next segment.
 #[derive(Debug)]
-struct Upload<'a>(&'a Permits);
+pub(super) struct Upload<'a>(&'a Permits);
 
 impl Permits {
     /// So many segments at a time, at least one; as many of them are made at a time as there are processors.
@@ -76,7 +77,7 @@ impl Permits {
         Permits { state: Mutex::new(state), returned: Condvar::new(), all }
     }
 
-    fn begin_upload(&self) -> Upload<'_> {
+    pub(super) fn begin_upload(&self) -> Upload<'_> {
         self.state().uploads += 1;
         Upload(self)
     }
@@ -246,35 +247,7 @@ impl Uploader {
     fn one(&self, owner: Owner<'_>, file: &dyn ReadFile, cut: Cut, to: u64) -> Result<Segment, UploadError> {
         // Held until the object is in the store.
         let permit = self.permits.take();
-        let place = permit.place();
-        if self.stop.load(Ordering::Relaxed) {
-            return Err(UploadError::Stopped);
-        }
-        let sealed = self.seal(place, file, cut, to)?;
-        let Owner { source, timeline, file } = owner;
-        let encrypted = self.recipients.is_some();
-        let object = names::segment(source, timeline, file, cut.at, to, &sealed.stored_sha256, encrypted);
-        let stored = sealed.bytes.len() as u64;
-        create_data(&*self.store, &object, sealed.bytes).map_err(UploadError::Store)?;
-        Ok(Segment {
-            from: cut.at,
-            to,
-            sha256: sealed.sha256,
-            object,
-            stored,
-            stored_sha256: sealed.stored_sha256,
-            keys: sealed.keys,
-        })
-    }
-
-    /// Makes the object of the bytes `[cut.at, to)` of a file. The `place` is free again when that is done.
-    fn seal(
-        &self,
-        mut place: Place<'_>,
-        file: &dyn ReadFile,
-        cut: Cut,
-        to: u64,
-    ) -> Result<Sealed, UploadError> {
+        let mut place = permit.place();
         let mut plain = mem::take(&mut place.workplace.plain);
         read_range(file, cut.at, to, &mut plain).map_err(UploadError::Read)?;
         // Bytes before the first event belong to one that began in the segment before.
@@ -283,10 +256,48 @@ impl Uploader {
         for run in &mut runs {
             *run = run.start + skipped..run.end + skipped;
         }
-        let sealer = place.workplace.sealer(self.level, self.recipients.as_ref());
-        let sealed = sealer.and_then(|sealer| sealer.seal(&plain, &runs)).map_err(UploadError::Seal)?;
+        let sealed = self.seal(&mut place, &plain, &runs);
         place.workplace.plain = plain;
-        Ok(sealed)
+        drop(place);
+        self.create(owner, cut.at..to, sealed?)
+    }
+
+    /// Uploads bytes of a stream, of which the first is at `from`. No event of a binary log is looked for in them.
+    ///
+    /// # Errors
+    /// When the object could not be made.
+    pub(super) fn piece(&self, owner: Owner<'_>, from: u64, plain: &[u8]) -> Result<Segment, UploadError> {
+        let permit = self.permits.take();
+        let mut place = permit.place();
+        let sealed = self.seal(&mut place, plain, &[]);
+        drop(place);
+        self.create(owner, from..from + plain.len() as u64, sealed?)
+    }
+
+    /// Makes an object of bytes. `runs` are the ranges of it that the source has compressed.
+    fn seal(
+        &self,
+        place: &mut Place<'_>,
+        plain: &[u8],
+        runs: &[Range<usize>],
+    ) -> Result<Sealed, UploadError> {
+        if self.stop.load(Ordering::Relaxed) {
+            return Err(UploadError::Stopped);
+        }
+        let sealer = place.workplace.sealer(self.level, self.recipients.as_ref());
+        sealer.and_then(|sealer| sealer.seal(plain, runs)).map_err(UploadError::Seal)
+    }
+
+    /// Makes it in the store: then it is a segment.
+    fn create(&self, owner: Owner<'_>, range: Range<u64>, sealed: Sealed) -> Result<Segment, UploadError> {
+        let Owner { source, timeline, file } = owner;
+        let Sealed { bytes, sha256, stored_sha256, keys } = sealed;
+        let encrypted = self.recipients.is_some();
+        let object =
+            names::segment(source, timeline, file, range.start, range.end, &stored_sha256, encrypted);
+        let stored = bytes.len() as u64;
+        create_data(&*self.store, &object, bytes).map_err(UploadError::Store)?;
+        Ok(Segment { from: range.start, to: range.end, sha256, object, stored, stored_sha256, keys })
     }
 }
 

@@ -74,7 +74,7 @@ pub(super) fn run(
     order: &Order,
     (identity, id): (&SourceIdentity, &str),
     clock: &dyn Clock,
-    send: impl FnOnce(&mut dyn Read) -> Result<Uploaded, StreamError>,
+    send: impl FnOnce(&mut (dyn Read + Send)) -> Result<Uploaded, StreamError>,
 ) -> Result<Ran, NoBackup> {
     let mut connection = Connection::connect(&order.server)?;
     connection.set_timeout(ANSWER_TIMEOUT);
@@ -278,7 +278,7 @@ fn ask_copy(program: &Program, same: &[String], dir: &Path, clock: &dyn Clock) -
 /// Sends a folder as a tar, but for what is this server's alone: a UUID must not be there twice.
 fn sent_as_tar(
     dir: &Path,
-    send: impl FnOnce(&mut dyn Read) -> Result<Uploaded, StreamError>,
+    send: impl FnOnce(&mut (dyn Read + Send)) -> Result<Uploaded, StreamError>,
 ) -> Result<Uploaded, NoBackup> {
     let in_words = |error: io::Error| NoBackup::Tool(format!("{}: {error}", dir.display()));
     let (mut reads, writes) = io::pipe().map_err(in_words)?;

@@ -32,6 +32,7 @@ use archive::chain::commit::Writer;
 use archive::chain::history::{ArchivedBackup, History};
 use archive::writer::stream::{StreamError, Uploaded, commit, upload};
 use archive::writer::upload::Uploader;
+use rustix::pipe::fcntl_setpipe_size;
 use source::clock::Clock;
 use source::identify::SourceIdentity;
 use source::own_session::{Purpose, prepare};
@@ -40,6 +41,9 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::Arc;
 use std::thread;
 use wire::Connection;
+
+/// So much a tool may write, in bytes, while what reads it waits for a processor. A user without privileges may ask for no more.
+const PIPE_BYTES: usize = 1 << 20;
 
 /// Where it goes.
 #[derive(Debug)]
@@ -78,7 +82,8 @@ pub fn take(
     let id = format!("{}-{:08x}", started.strftime("%Y%m%dT%H%M%SZ"), getrandom::u32().unwrap_or(0));
     let tool_version = program.version();
     let pause = |rest| clock.sleep(rest);
-    let send = |stream: &mut dyn Read| upload(uploader, chain.source(), &id, stream, &pause, progress);
+    let send =
+        |stream: &mut (dyn Read + Send)| upload(uploader, chain.source(), &id, stream, &pause, progress);
     let ran = match tool {
         Tool::Clone => clone::run(&program, order, (&identity, &id), clock, send)?,
         _ => run(&program, order, &identity, send)?,
@@ -188,7 +193,7 @@ fn run(
     program: &Program,
     order: &Order,
     identity: &SourceIdentity,
-    send: impl FnOnce(&mut dyn Read) -> Result<Uploaded, StreamError>,
+    send: impl FnOnce(&mut (dyn Read + Send)) -> Result<Uploaded, StreamError>,
 ) -> Result<Ran, NoBackup> {
     let mut command = program.command(&identity.version).map_err(NoBackup::Refused)?;
     let name = command.get_program().to_string_lossy().into_owned();
@@ -203,6 +208,8 @@ fn run(
     let (Some(stdout), Some(stderr)) = streams else {
         return Err(not_run(io::Error::other("it has no output")));
     };
+    // Where it is not allowed the pipe stays as it is.
+    let _ = fcntl_setpipe_size(&stdout, PIPE_BYTES);
     let listener = thread::Builder::new().spawn(move || said(stderr)).map_err(&not_run)?;
     let mut watched = Watched::new(stdout);
     let sent = send(&mut watched);

@@ -1,6 +1,6 @@
 //! A backup's stream on its way into the store, and the commit that names it.
 //!
-//! The stream is read once, and never stands on a disk: while some pieces of it are uploaded the next ones are read. What is in the
+//! The stream is read once, and never stands on a disk: while some pieces of it are uploaded the next one is read. What is in the
 //! store counts when the commit is made, which is after the last piece, and after the store has listed all of them.
 
 use super::file::list_text;
@@ -16,23 +16,20 @@ use crate::segment::Opener;
 use crate::segment::segments;
 use crate::store::{Fault, StoreError};
 use crate::upkeep::presence::{any, look};
-use crate::writer::local::Cut;
-use binlog::storage::{ReadAt, ReadFile};
 use codec::rows::hex;
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::io::{self, Read};
-use std::sync::Arc;
-use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 /// Plain bytes of a piece.
 const PIECE_BYTES: usize = 4 << 20;
 
-/// So many pieces are uploaded side by side while as many are read: this bounds the memory.
-const PIECES_AT_ONCE: usize = 4;
+/// So many threads read, make and upload a piece each: this bounds the memory, at two pieces a thread.
+const THREADS: usize = 6;
 
 /// So often an upload, or the commit, is tried again while the store does not work. A server that waits to send more gives up by
 /// itself after its `net_write_timeout`, 60 s where nothing else is set.
@@ -112,43 +109,45 @@ impl Uploaded {
     }
 }
 
-/// Bytes of a stream from `from` on.
-#[derive(Debug)]
-struct Batch {
-    from: u64,
-    bytes: Vec<u8>,
+/// A stream that several threads read, a piece each at a time.
+struct Incoming<'a> {
+    stream: &'a mut (dyn Read + Send),
+    /// Bytes that were read.
+    at: u64,
+    /// Of all of them.
+    sum: Sha256,
+    /// Nothing more is read: it has ended, or something failed.
+    ended: bool,
 }
 
-impl ReadAt for Batch {
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
-        let at = usize::try_from(offset.saturating_sub(self.from)).unwrap_or(usize::MAX);
-        let rest = self.bytes.get(at..).unwrap_or_default();
-        let len = rest.len().min(buffer.len());
-        buffer[..len].copy_from_slice(&rest[..len]);
-        Ok(len)
-    }
-}
-
-impl ReadFile for Batch {
-    fn size(&self) -> io::Result<u64> {
-        Ok(self.end())
-    }
-}
-
-impl Batch {
-    fn end(&self) -> u64 {
-        self.from + self.bytes.len() as u64
-    }
-
-    /// Its pieces. No event of a binary log is looked for in them.
-    fn cuts(&self) -> Vec<Cut> {
-        let end = self.end();
-        let starts = (self.from..end).step_by(PIECE_BYTES);
-        starts.chain([end]).map(|at| Cut { at, event: end.min(at + PIECE_BYTES as u64) }).collect()
+impl Incoming<'_> {
+    /// Reads the next piece into `plain`, and says where it ends; `None` behind the last.
+    fn next(&mut self, plain: &mut [u8]) -> io::Result<Option<usize>> {
+        let mut len = 0;
+        while len < plain.len() && !self.ended {
+            match self.stream.read(&mut plain[len..]) {
+                Ok(0) => self.ended = true,
+                Ok(read) => {
+                    // While its writer fills the pipe again, and not after all of the piece.
+                    self.sum.update(&plain[len..len + read]);
+                    len += read;
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => {
+                    self.ended = true;
+                    return Err(error);
+                }
+            }
+        }
+        self.at += len as u64;
+        Ok((len > 0).then_some(len))
     }
 }
 
 /// Uploads a stream to its end, as the backup `id` of a source. `progress` is told plain bytes as they are in the store.
+///
+/// Each of [`THREADS`] reads a piece, and makes and uploads its object, while the next thread reads: who writes the stream waits
+/// only when all of them are busy.
 ///
 /// # Errors
 /// When it cannot be read, or the store does not take it. What is in the store then is named by nothing.
@@ -156,62 +155,51 @@ pub fn upload(
     uploader: &Uploader,
     source: &str,
     id: &str,
-    stream: &mut dyn Read,
+    stream: &mut (dyn Read + Send),
     pause: Pause<'_>,
     progress: &(dyn Fn(u64) + Sync),
 ) -> Result<Uploaded, StreamError> {
     let owner = Owner { source, timeline: names::BACKUPS, file: id };
-    let (to_send, batches) = sync_channel::<Batch>(0);
-    thread::scope(|scope| {
-        let send = move || {
-            let mut segments = Vec::new();
-            for batch in batches {
-                segments.extend(one_batch(uploader, owner, &batch, pause)?);
-                progress(batch.bytes.len() as u64);
-            }
-            Ok(segments)
-        };
-        let sender = thread::Builder::new().spawn_scoped(scope, send).map_err(StreamError::Read)?;
-        let (mut sum, mut from) = (Sha256::new(), 0);
-        let read = loop {
-            let mut bytes = Vec::with_capacity(PIECES_AT_ONCE * PIECE_BYTES);
-            if let Err(error) = stream.take((PIECES_AT_ONCE * PIECE_BYTES) as u64).read_to_end(&mut bytes) {
-                break Err(StreamError::Read(error));
-            }
-            if bytes.is_empty() {
-                break Ok(());
-            }
-            sum.update(&bytes);
-            let batch = Batch { from, bytes };
-            from = batch.end();
-            // Who sends has ended early, and says why below.
-            if to_send.send(batch).is_err() {
-                break Ok(());
-            }
-        };
-        drop(to_send);
-        let failed = || StreamError::Read(io::Error::other("the thread that uploads has failed"));
-        let segments: Vec<Segment> = sender.join().map_err(|_| failed())?.map_err(StreamError::Upload)?;
-        read?;
-        if segments.is_empty() {
-            Err(StreamError::Empty)
-        } else {
-            Ok(Uploaded { segments, sha256: hex(&sum.finalize()) })
+    let incoming = Mutex::new(Incoming { stream, at: 0, sum: Sha256::new(), ended: false });
+    let incoming = || incoming.lock().unwrap_or_else(PoisonError::into_inner);
+    let work = || {
+        let (mut plain, mut made) = (vec![0; PIECE_BYTES], Vec::new());
+        loop {
+            let (from, len) = {
+                let mut incoming = incoming();
+                let from = incoming.at;
+                match incoming.next(&mut plain).map_err(StreamError::Read)? {
+                    Some(len) => (from, len),
+                    None => return Ok(made),
+                }
+            };
+            let uploaded = again(pause, is_lost, || uploader.piece(owner, from, &plain[..len]));
+            made.push(uploaded.map_err(|error| {
+                incoming().ended = true;
+                StreamError::Upload(error)
+            })?);
+            progress(len as u64);
         }
-    })
+    };
+    let _kept = uploader.permits.begin_upload();
+    let made: Result<Vec<Vec<Segment>>, StreamError> = thread::scope(|scope| {
+        // Without one of them the others do the work.
+        let spawn = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+        let threads: Vec<_> = (1..THREADS).filter_map(spawn).collect();
+        let failed = || StreamError::Read(io::Error::other("a thread that uploads has failed"));
+        let others = || threads.into_iter().map(|thread| thread.join().map_err(|_| failed())?);
+        [work()].into_iter().chain(others()).collect()
+    });
+    let mut segments = made?.concat();
+    segments.sort_by_key(|segment| segment.from);
+    match segments.is_empty() {
+        true => Err(StreamError::Empty),
+        false => Ok(Uploaded { segments, sha256: hex(&incoming().sum.finalize_reset()) }),
+    }
 }
 
-fn one_batch(
-    uploader: &Uploader,
-    owner: Owner<'_>,
-    batch: &Batch,
-    pause: Pause<'_>,
-) -> Result<Vec<Segment>, UploadError> {
-    let cuts = batch.cuts();
-    let is_unavailable = |error: &UploadError| {
-        matches!(error, UploadError::Store(StoreError { fault: Fault::Unavailable, .. }))
-    };
-    again(pause, is_unavailable, || uploader.upload(owner, batch, &cuts))
+fn is_lost(error: &UploadError) -> bool {
+    matches!(error, UploadError::Store(StoreError { fault: Fault::Unavailable, .. }))
 }
 
 /// Does something until it is done, or fails for another reason than that the store does not work now.

@@ -2,12 +2,13 @@ use super::*;
 use crate::chain::backup::{BackupPoint, Stream, Tool};
 use crate::plain_stream::PlainStream;
 use crate::store::Store;
-use crate::testing::Memory;
+use crate::testing::{Faults, Memory, Network};
 use crate::upkeep::prune::{Rules, prune};
 use crate::upkeep::scrub::{Depth, scrub};
 use crate::writer::upload::Permits;
 use codec::ServerKind;
 use jiff::SignedDuration;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 const SOURCE: &str = "shop";
 
@@ -68,7 +69,7 @@ fn names_of(store: &Memory, id: &str) -> Vec<String> {
 #[test]
 fn a_stream_comes_back_as_it_was_and_is_verified() {
     let store = Arc::new(Memory::default());
-    for len in [1, PIECE_BYTES, PIECE_BYTES + 1, PIECES_AT_ONCE * PIECE_BYTES + 7] {
+    for len in [1, PIECE_BYTES, PIECE_BYTES + 1, THREADS * PIECE_BYTES + 7] {
         let plain = bytes(len);
         let id = format!("b{len}");
         let uploaded = put(&uploader(&store), &id, &plain);
@@ -81,7 +82,7 @@ fn a_stream_comes_back_as_it_was_and_is_verified() {
     assert!(matches!(none, Err(StreamError::Empty)));
     let report = scrub(&reader(&store), SOURCE, Depth::All, true, &|_| ()).unwrap();
     assert_eq!((report.findings, report.backups, report.files, report.unnamed), (vec![], 4, 0, 0));
-    assert_eq!(report.objects, 1 + 1 + 2 + 5);
+    assert_eq!(report.objects, 1 + 1 + 2 + THREADS + 1);
 
     // One piece is changed: whoever verifies names it, and whoever reads is not given a byte of it.
     let backup = Chain::open(&*store, SOURCE).unwrap().history().backups["b1"].clone();
@@ -174,4 +175,39 @@ fn a_backup_is_committed_once_whoever_else_commits() {
         commit(&uploader, &mut stale, &writer("w"), (record("two"), &other), Timestamp::UNIX_EPOCH, &|_| ());
     assert_eq!((again.unwrap().record.id.as_str(), stale.history().seq), ("two", seq));
     assert_eq!(Chain::open(&*store, SOURCE).unwrap().history().backups.len(), 2);
+}
+
+/// Several threads upload, and the network fails them: what is said to be there is there, in order; and who gives up gives up.
+#[test]
+fn a_stream_over_a_network_that_fails_is_whole_or_an_error() {
+    let drawn = getrandom::u64().unwrap();
+    let seed = std::env::var("STREAM_SEED").map_or(drawn, |seed| seed.parse().unwrap());
+    let mut random = binlog::testing::Random::new(seed);
+    println!("STREAM_SEED={seed}");
+    let plain = bytes(2 * THREADS * PIECE_BYTES + 3);
+    let mut whole_ones = 0;
+    for round in 0..6 {
+        let memory = Arc::new(Memory::default());
+        // From one fault in three operations, which six tries seldom outlast, to none.
+        let faults = Faults::each([3, 8, 0][round % 3]);
+        let network = Arc::new(Network::new(memory.clone(), random.next(), faults));
+        let over = Uploader { store: network.clone(), ..uploader(&memory) };
+        let told = AtomicU64::new(0);
+        let progress = |bytes| {
+            let _ = told.fetch_add(bytes, Ordering::Relaxed);
+        };
+        let uploaded = upload(&over, SOURCE, "b", &mut &*plain, &|_| (), &progress);
+        network.calm();
+        match uploaded {
+            Ok(uploaded) => {
+                assert_eq!((uploaded.bytes(), told.into_inner()), (plain.len() as u64, plain.len() as u64));
+                let backup = committed(&memory, "b", &uploaded).unwrap();
+                assert!(whole(&memory, &backup).unwrap() == plain, "round {round}");
+                whole_ones += 1;
+            }
+            Err(StreamError::Upload(_)) if round % 3 < 2 => {}
+            Err(other) => panic!("round {round}: {other}"),
+        }
+    }
+    assert!(whole_ones >= 2);
 }

@@ -36,9 +36,6 @@ use wire::Secret;
 
 const BAR: &str = "{msg} {spinner} {binary_bytes} {binary_bytes_per_sec} {elapsed}";
 
-/// Level of zstd where nothing else is said: a backup is long, and the machine is the source's.
-const LEVEL: i32 = 3;
-
 /// Pieces that are uploaded side by side.
 const AT_ONCE: usize = 4;
 
@@ -116,6 +113,9 @@ pub(super) struct BackupArgs {
     /// Most bytes a second that are uploaded, as 50MiB
     #[arg(long, value_name = "SIZE", value_parser = bytes_a_second)]
     bandwidth: Option<u64>,
+    /// How hard zstd tries, 1 to 19: at 1 a dump hardly waits for it. Not the level in [archive], which is the log's
+    #[arg(long, value_name = "LEVEL", default_value_t = 1, value_parser = clap::value_parser!(i32).range(1..=19))]
+    level: i32,
     #[command(flatten)]
     reach: ReachArgs,
     /// Added to the tool's arguments; with --tool command the command itself
@@ -167,7 +167,6 @@ struct Target {
     options: Options,
     recipients: Option<Arc<Recipients>>,
     bandwidth: Option<u64>,
-    level: i32,
     signing: Signing,
 }
 
@@ -211,13 +210,11 @@ impl BackupArgs {
             let recipients = archive.readers()?;
             let signing = archive.signing().context("sign_key in [archive]")?;
             let bandwidth = self.bandwidth.or(archive.bandwidth);
-            let level = i32::try_from(archive.level).unwrap_or(LEVEL);
             return Ok(Target {
                 location: archive.location,
                 options: archive.options,
                 recipients,
                 bandwidth,
-                level,
                 signing,
             });
         }
@@ -233,7 +230,7 @@ impl BackupArgs {
         let key = self.sign_key.as_deref().map(SigningKey::read).transpose().context("--sign-key")?;
         // Whoever gives a key on the command line has not said whose commits are believed.
         let signing = Signing { key: key.map(Arc::new), ..Signing::default() };
-        Ok(Target { location, options, recipients, bandwidth: self.bandwidth, level: LEVEL, signing })
+        Ok(Target { location, options, recipients, bandwidth: self.bandwidth, signing })
     }
 
     /// The source in the archive.
@@ -273,7 +270,7 @@ fn backed_up(args: &BackupArgs, order: &Order, target: &Target) -> anyhow::Resul
     let uploader = Uploader {
         store: store.clone(),
         permits: Arc::new(Permits::new(AT_ONCE)),
-        level: target.level,
+        level: args.level,
         recipients: target.recipients.clone(),
         stop: Arc::default(),
     };
