@@ -47,6 +47,6 @@ pub use dump::{Dump, Load};
 pub use log::{LogFile, LogOptions, Place, SourceLog};
 pub use packets::Packets;
 pub use peer::{Heard, Inbox, Malformed, Peer};
-pub use script::{Fault, FaultKind, Script, SemiSync, Server};
+pub use script::{Answer, Fault, FaultKind, Script, SemiSync, Server};
 pub use shared::Acknowledgement;
 pub use source::ScriptedSource;

@@ -5,7 +5,7 @@
 
 use crate::log::{Place, SourceLog};
 use crate::packets::Packets;
-use crate::script::{SemiSync, Server};
+use crate::script::{Answer, SemiSync, Server};
 use crate::stream::{DumpRequest, State, Stream};
 use codec::packet::{
     Assembler, RESPONSE_BYTES_MAX, Request, SEMI_SYNC_ACKNOWLEDGEMENT_BYTES_MAX, SemiSyncAcknowledgement,
@@ -289,7 +289,15 @@ impl Introduction {
 
 /// Answers a query: rows for what a receiver asks of its source, OK for everything else.
 fn answer(packets: &mut Packets, sql: &str, server: &impl Server) {
-    if let Some(names) = sql.strip_prefix("SELECT @@") {
+    if let Some(answer) = server.answer(sql) {
+        match answer {
+            Answer::Refused(code, message) => packets.error(*code, message),
+            Answer::Lines(lines) => {
+                let rows: Vec<Vec<String>> = lines.iter().map(|line| vec![line.clone()]).collect();
+                packets.rows(&["Value"], &rows);
+            }
+        }
+    } else if let Some(names) = sql.strip_prefix("SELECT @@") {
         let labels: Vec<String> =
             names.split(',').map(|name| format!("@@{}", name.trim().trim_start_matches("@@"))).collect();
         let name_of = |label: &String| label.rsplit(['.', '@']).next().unwrap_or_default().to_owned();

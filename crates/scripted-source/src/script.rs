@@ -21,6 +21,11 @@ pub trait Server {
         None
     }
 
+    /// What it answers to a statement, where that is not what any server would.
+    fn answer(&self, _sql: &str) -> Option<&Answer> {
+        None
+    }
+
     /// Whether the greeting offers TLS.
     fn offers_tls(&self) -> bool {
         false
@@ -48,6 +53,15 @@ pub enum SemiSync {
     Unasked,
 }
 
+/// What is answered to a statement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// An error packet with this number and text.
+    Refused(u16, String),
+    /// One column of rows.
+    Lines(Vec<String>),
+}
+
 /// Everything that a source follows.
 #[derive(Debug, Clone, Default)]
 pub struct Script {
@@ -59,6 +73,8 @@ pub struct Script {
     pub faults: Vec<Fault>,
     /// Values of variables by name, where they shall not be the log's own.
     pub variables: HashMap<String, String>,
+    /// What is answered to statements that begin so, in capitals as they are sent.
+    pub answers: Vec<(String, Answer)>,
     /// Dumps that were asked for, short looks that ask not to wait left out.
     pub dumps: usize,
     /// How often [`log`](Script::log) was replaced.
@@ -97,6 +113,10 @@ impl Server for Script {
 
     fn variable(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str)
+    }
+
+    fn answer(&self, sql: &str) -> Option<&Answer> {
+        self.answers.iter().find(|(begin, _)| sql.starts_with(begin)).map(|(_, answer)| answer)
     }
 
     fn offers_tls(&self) -> bool {

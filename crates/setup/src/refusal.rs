@@ -48,6 +48,9 @@ fn read_only(wish: &Wish, server: &Server) -> Option<String> {
 /// What a server reads from its option file and nowhere else.
 fn needs_a_restart(server: &Server) -> Vec<String> {
     let facts = &server.facts;
+    if let Some(provider) = facts.provider().filter(|_| !facts.is_on("log_bin")) {
+        return vec![format!("it writes no binary log (log_bin is OFF): {}", provider.log_on())];
+    }
     let mut lines = Vec::new();
     let mut what = Vec::new();
     if !facts.is_on("log_bin") {
@@ -75,6 +78,9 @@ fn needs_a_restart(server: &Server) -> Vec<String> {
 }
 
 fn semi_sync(wish: &Wish, server: &Server) -> Option<String> {
+    if let Some(provider) = server.facts.provider() {
+        return wish.semi_sync.then(|| provider.refuses_semi_sync());
+    }
     let is_missing = wish.semi_sync && plugin(&server.facts).is_none() && switch(&server.facts).is_none();
     is_missing.then(|| {
         "this MariaDB has no semi-sync: it is built in since 10.3. Upgrade it, or copy without: --semi-sync=false".to_owned()
@@ -128,7 +134,7 @@ fn rights(wish: &Wish, server: &Server) -> Option<String> {
     {
         lacking.push("REPLICATION SLAVE WITH GRANT OPTION");
     }
-    if wish.semi_sync && !privileges.has(may_set) {
+    if wish.semi_sync && server.facts.provider().is_none() && !privileges.has(may_set) {
         lacking.push(may_set[may_set.len() - 1]);
     }
     let account = server.facts.quoted_account();

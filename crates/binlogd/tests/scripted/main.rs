@@ -10,6 +10,7 @@ mod golden;
 mod hostile;
 mod hostile_streams;
 mod log_in_engine;
+mod managed;
 mod peer;
 mod peers;
 mod replicas;

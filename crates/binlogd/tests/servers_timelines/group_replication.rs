@@ -5,6 +5,7 @@
 //! where it applies what others wrote: with `rpl_semi_sync_source_wait_no_replica` ON one that nobody is attached to stands still.
 
 use crate::common::daemon::Daemon;
+use crate::common::doctor::{doctor, line};
 use crate::common::ledger::{self, Ledger};
 use crate::common::nodes::nobody;
 use crate::common::readers::make_account;
@@ -124,6 +125,9 @@ fn the_primary_is_followed_and_every_member_has_one_history() {
         SemiSync::enable(member, NEVER);
     }
     wait_reads_from(&daemon, &group.members[0]);
+    let (_, said) = doctor(&format!("mysql://repl:secret@{}", hosts[0]), &daemon.data_dir(), &[]);
+    line(&said, "ok", &format!("Group Replication: {GROUP}"));
+    line(&said, "ok", "semi-sync: rpl_semi_sync_source_wait_no_replica is OFF, as it must be");
 
     // The primary dies under load.
     let ledger = Ledger::start(&group.members[0], 4);

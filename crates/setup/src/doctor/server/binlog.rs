@@ -1,6 +1,8 @@
 //! The binary log itself: whether it is written, what it holds, how long it is kept.
 
 use super::facts::Facts;
+use super::managed;
+use super::provider::Provider;
 use crate::doctor::finding::Finding;
 use codec::ServerKind;
 use source::settings::{LOG_ENGINE, log_in_engine};
@@ -10,9 +12,10 @@ const RETENTION_SECONDS_MIN: u64 = 24 * 3600;
 
 pub(in crate::doctor) fn examine(facts: &Facts) -> Vec<Finding> {
     if !facts.is_on("log_bin") {
-        return vec![Finding::error("log_bin: OFF").because(
-            "the source writes no binary log, so there is nothing to copy: set log_bin in its option file and restart it",
-        )];
+        return vec![Finding::error("log_bin: OFF").because(format!(
+            "the source writes no binary log, so there is nothing to copy: {}",
+            log_on(facts)
+        ))];
     }
     if let Some(engine) = facts.log_engine() {
         return vec![Finding::error(format!("{LOG_ENGINE}: {engine}")).because(log_in_engine(engine))];
@@ -21,6 +24,11 @@ pub(in crate::doctor) fn examine(facts: &Facts) -> Vec<Finding> {
     let mut findings = vec![Finding::ok("log_bin: ON")];
     findings.extend(checks.iter().filter_map(|check| check(facts)));
     findings
+}
+
+/// How the binary log is switched on.
+fn log_on(facts: &Facts) -> &'static str {
+    facts.provider().map_or("set log_bin in its option file and restart it", Provider::log_on)
 }
 
 fn format(facts: &Facts) -> Option<Finding> {
@@ -117,6 +125,9 @@ fn durability(facts: &Facts) -> Option<Finding> {
 }
 
 fn retention(facts: &Facts) -> Option<Finding> {
+    if let Some(finding) = managed::retention(facts) {
+        return Some(finding);
+    }
     let seconds = facts.number("binlog_expire_logs_seconds").filter(|seconds| *seconds > 0);
     let days = facts.number("expire_logs_days").filter(|days| *days > 0);
     let kept = seconds.or(days.map(|days| days.saturating_mul(24 * 3600)));

@@ -1,5 +1,6 @@
 //! What a server says of itself.
 
+use super::provider::{ASKED, Provider};
 use codec::ServerKind;
 use codec::packet::release;
 use source::settings::{LOG_ENGINE, log_engine};
@@ -35,6 +36,9 @@ const VARIABLES: [&str; 23] = [
     "super_read_only",
     "init_rpl_role",
 ];
+
+/// Of a member of a group of MySQL's Group Replication: there with the plugin, empty where no group is configured.
+pub(super) const GROUP_NAME: &str = "group_replication_group_name";
 
 /// An answer, or why there is none.
 pub(crate) type Answer<T> = Result<T, String>;
@@ -85,7 +89,8 @@ impl Facts {
     pub fn collect(connection: &mut Connection, loopback: bool) -> Result<Facts, WireError> {
         let account = connection.query("SELECT CURRENT_USER()")?;
         let account = account.first().ok_or_else(|| unreadable("CURRENT_USER() is no text".to_owned()))?;
-        let names = VARIABLES.map(|name| format!("'{name}'")).join(", ");
+        let names = VARIABLES.iter().chain(&ASKED).chain([&GROUP_NAME]).map(|name| format!("'{name}'"));
+        let names = names.collect::<Vec<_>>().join(", ");
         let variables = connection.query(&format!(
             "SHOW GLOBAL VARIABLES WHERE Variable_name LIKE 'rpl_semi_sync%' OR Variable_name IN ({names})"
         ))?;
@@ -133,6 +138,11 @@ impl Facts {
         log_engine(self.variable(LOG_ENGINE))
     }
 
+    /// Who runs it, where that is a provider.
+    pub(crate) fn provider(&self) -> Option<Provider> {
+        Provider::of(&self.version, &self.variables)
+    }
+
     /// Whether it has this version or a later one. One that cannot be read is not an old one.
     pub fn is_from(&self, major: u32, minor: u32, patch: u32) -> bool {
         release(&self.version).is_none_or(|release| release >= (major, minor, patch))
@@ -150,9 +160,12 @@ impl Facts {
         self.kind == ServerKind::MySql && self.is_from(8, 0, 0)
     }
 
-    /// The statement that sets a global variable, so that it lasts where the server can do that.
+    /// The statement that sets a global variable, so that it lasts where the server can do that; where a provider runs it, what is done
+    /// instead, as a comment.
     pub fn set(&self, name: &str, value: &str) -> String {
-        if self.persists() {
+        if let Some(provider) = self.provider() {
+            provider.set(name, value)
+        } else if self.persists() {
             format!("SET PERSIST {name} = {value};")
         } else {
             format!("SET GLOBAL {name} = {value}; -- and in the server's option file, to last")

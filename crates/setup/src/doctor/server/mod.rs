@@ -5,7 +5,10 @@ pub(in crate::doctor) mod behind;
 pub(in crate::doctor) mod binlog;
 pub(in crate::doctor) mod facts;
 pub mod grants;
+mod group;
 pub(in crate::doctor) mod identity;
+mod managed;
+pub(crate) mod provider;
 pub mod semi_sync;
 pub(in crate::doctor) mod start;
 
@@ -22,6 +25,7 @@ pub fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
         findings.extend(behind::examine(facts, wanted));
         return findings;
     }
+    findings.extend(of_its_kind(facts));
     findings.extend(binlog::examine(facts));
     // Where it is refused for its log, nothing of semi-sync helps.
     if facts.log_engine().is_none() {
@@ -33,8 +37,14 @@ pub fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
 /// What is to be known of a server whatever its semi-sync and its accounts are like: version, encryption, binary log.
 pub fn examine_server(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
     let mut findings = vec![access::version(facts), access::tls(facts, wanted)];
+    findings.extend(of_its_kind(facts));
     findings.extend(binlog::examine(facts));
     findings
+}
+
+/// What it is beside a server like others.
+fn of_its_kind(facts: &Facts) -> Vec<Finding> {
+    managed::examine(facts).into_iter().chain(group::examine(facts)).collect()
 }
 
 /// Whether a binlogd has answered, and no server.

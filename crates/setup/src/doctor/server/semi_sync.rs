@@ -1,6 +1,8 @@
 //! Semi-sync: whether the source waits for an acknowledgement, and how faithfully.
 
 use super::facts::Facts;
+use super::group::{self, group};
+use super::managed::without_semi_sync;
 use crate::doctor::finding::Finding;
 use crate::doctor::wanted::{Nodes, Wanted};
 use codec::ServerKind;
@@ -33,6 +35,9 @@ impl Names {
 pub fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
     if !wanted.semi_sync {
         return vec![Finding::ok("semi-sync: not wanted (semi_sync = false)")];
+    }
+    if let Some(provider) = facts.provider() {
+        return vec![without_semi_sync(provider)];
     }
     let Some(names) =
         [SOURCE, MASTER].into_iter().find(|names| facts.variable(&names.name("enabled")).is_some())
@@ -213,6 +218,9 @@ fn wait_point(facts: &Facts, _: &Wanted, names: &Names) -> Option<Finding> {
 fn wait_no_replica(facts: &Facts, _: &Wanted, names: &Names) -> Option<Finding> {
     let name = names.name("wait_no_replica");
     facts.variable(&name)?;
+    if group(facts).is_some() {
+        return Some(group::wait_no_replica(facts, &name));
+    }
     if facts.is_on(&name) {
         return Some(Finding::ok(format!("semi-sync: {name} is ON")));
     }
