@@ -24,7 +24,6 @@ try_release() {
 release_tools() {
     "$SCRIPTS/release" tools
     need python3
-    need rpmbuild rpm
     need dnf
 }
 
@@ -79,6 +78,7 @@ small_tree() {
     local tree=$1
     mkdir -p "$tree/scripts"
     cp -r "$SCRIPTS"/{release,lib} "$tree/scripts/"
+    cp -r packaging "$tree/"
     printf '#!/bin/bash\nmkdir -p "$DIST_DIR" && cp "%s"/* "$DIST_DIR"/\n' "$DEMO/small" >"$tree/scripts/dist"
     printf '#!/bin/bash\necho image >"$DIST_DIR/binlogd-container-$1.tar"\n' >"$tree/scripts/container"
     chmod +x "$tree/scripts"/{dist,container}
@@ -137,7 +137,7 @@ check_signatures() {
     (cd "$DEMO/www" && sha256sum --check --quiet SHA256SUMS) || die 'SHA256SUMS is wrong'
     expect "$(wc -l <"$DEMO/www/SHA256SUMS")" $(($(find "$DEMO/www" -type f | wc -l) - 2)) 'files that SHA256SUMS names'
     gpg --dearmor <"$DEMO/www/binlogd.asc" >"$DEMO/keyring"
-    for file in "$DEMO/www"/{SHA256SUMS,files/*.tar,files/*.gz,yum/*/repodata/repomd.xml}; do
+    for file in "$DEMO/www"/{SHA256SUMS,files/*.{tar,gz,tgz},yum/*/repodata/repomd.xml}; do
         gpgv --keyring "$DEMO/keyring" "$file.asc" "$file" 2>"$DEMO/log/gpgv" || die_showing "$DEMO/log/gpgv" "the signature of $file is wrong"
         with_changed_byte "$file" refused 'BAD signature' gpgv --keyring "$DEMO/keyring" "$file.asc" "$file"
     done
@@ -198,8 +198,27 @@ check_rpm_and_dnf() {
     rpmkeys --dbpath "$DEMO/rpmdb" --import "$DEMO/www/binlogd.asc"
     for rpm in "$DEMO"/www/yum/{aarch64,x86_64}/*.rpm; do expect "$("${keys[@]}" "$rpm")" "$rpm: digests signatures OK" 'what rpm says'; done
     with_changed_byte "$rpm" refused 'NOT OK' "${keys[@]}" "$rpm"
+    [[ $(id -u) -eq 0 ]] || { skip 'dnf installs as root alone'; return; }
     dnf_install >"$DEMO/log/dnf" 2>&1 || die_showing "$DEMO/log/dnf" 'dnf does not take the repository'
     [[ -s $DEMO/dnf/root/file ]] || die 'dnf installed nothing'
     with_changed_byte "$rpm" refused 'checksum' dnf_install
     with_changed_byte "$folder/repodata/repomd.xml" refused 'signature' dnf_install
+}
+
+# The chart as Helm reads it: with its own values it is the example for Kubernetes, and others are taken where they belong.
+try_chart() {
+    local helm values=image=registry.example/binlogd:1,storage=1Ti,source.name=a,source.hosts={b.example:3306},source.user=c,source.secret=d
+    helm=$("$SCRIPTS/stores" fetch helm) || die 'helm cannot be had'
+    step 'the chart for Helm'
+    WORK=$DEMO SOURCE_DATE_EPOCH=0 write_chart "$DEMO"
+    "$helm" template binlogd "$DEMO"/*.tgz >"$DEMO/plain.yaml" || die 'helm does not read the chart'
+    "$helm" template binlogd "$DEMO"/*.tgz --set "$values" --set-string $'more=[retention]\nmax_files = 9' >"$DEMO/other.yaml" || die 'helm does not take the values'
+    for file in plain other; do BINLOGD_NO_SKIPS=1 "$SCRIPTS/manifests" "${DIST_BINARY:-}" "$DEMO/$file.yaml"; done
+    "$TARGET_DIR/manifests-venv/bin/python" -c '
+import sys, yaml
+chart, example = [sorted(filter(None, yaml.safe_load_all(open(name))), key=lambda it: (it["kind"], it["metadata"]["name"])) for name in sys.argv[1:]]
+sys.exit(chart != example)' "$DEMO/plain.yaml" packaging/kubernetes/binlogd.yaml || die 'the chart is not the example for Kubernetes'
+    for file in registry.example/binlogd:1 1Ti '"a"' b.example:3306 '"c"' 'secretName: d' 'max_files = 9'; do
+        [[ $(grep -c -- "$file" "$DEMO/other.yaml") -ge 1 ]] || die "the chart does not take the value $file"
+    done
 }

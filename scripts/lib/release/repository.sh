@@ -3,7 +3,7 @@
 #
 #   apt/dists, apt/pool                   signed: the list (Release, InRelease), which has the hash of all else
 #   yum/ARCHITECTURE                      signed: the list (repomd.xml) and each package
-#   files                                 tarballs, SBOM, images, each with its signature
+#   files                                 tarballs, SBOM, images, chart, each with its signature
 #   binlogd.asc                           the public key
 #   binlogd.sources, binlogd.repo         what points a host here; the first has the key in it
 #   SHA256SUMS, SHA256SUMS.asc            of everything above

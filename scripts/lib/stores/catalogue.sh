@@ -15,6 +15,7 @@ awscli|tool|deb bookworm awscli|the command line of AWS, 2.9 (Debian bookworm)|a
 rclone|tool|deb bookworm rclone|rclone 1.60 (Debian bookworm)|rclone
 haproxy|tool|deb bookworm haproxy|HAProxy 2.6, which stands before two servers (Debian bookworm)|haproxy
 zstd|tool|deb bookworm zstd|zstd 1.5, where the host has none (Debian bookworm)|zstd
+helm|tool|go helm.sh/helm/v3 v3.18.6 h1:S/2CqcYnNfLckkHLI0VgQbxgcDaU3N4A/46E3n9wSNY= ./cmd/helm|Helm 3.18.6, which reads the chart of a release (Go)|helm
 go-1.26|compiler|deb sid +golang-1.26-go +golang-1.26-src|Go 1.26, where the host has none of that age (Debian sid)|go
 TABLE
 }

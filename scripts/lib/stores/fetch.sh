@@ -48,6 +48,7 @@ fetch_go() {
 
 # The program needs nothing beside it.
 write_versitygw_wrapper() { ln -s root/versitygw "$1/versitygw"; }
+write_helm_wrapper() { ln -s root/helm "$1/helm"; }
 
 # --- npm -------------------------------------------------------------------------------------------------------------
 
