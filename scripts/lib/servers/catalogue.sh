@@ -16,6 +16,7 @@ mariadb-11.8|mariadb|deb trixie mariadb-server-core mariadb-client-core +mariadb
 mariadb-10.11|mariadb|deb bookworm mariadb-server-core mariadb-client-core +mariadb-client +mariadb-server +libmariadb3|MariaDB 10.11, semi-sync built in (Debian bookworm)
 mariadb-backup-11.8|tool|deb trixie +mariadb-backup|mariadb-backup of that MariaDB, 7 MB (Debian trixie)
 mariadb-backup-10.11|tool|deb bookworm +mariadb-backup|mariadb-backup of that MariaDB, 7 MB (Debian bookworm)
+galera|tool|deb bookworm rsync +galera-4|Galera 4, which makes a cluster of servers of MariaDB, and its rsync (Debian bookworm)
 sysbench|tool|deb bookworm sysbench|sysbench 1.0 with its oltp_* scripts (Debian bookworm)
 promtool|tool|deb bookworm libc6 +prometheus|promtool, which checks metrics, and Prometheus (Debian bookworm)
 go|compiler|deb trixie +golang-1.24-go +golang-1.24-src|Go 1.24, where the host has none of that age (Debian trixie)

@@ -299,6 +299,44 @@ command_mariadb_backup() {
     printf '%s\n' "$home/mariadb-backup"
 }
 
+# --- Galera ------------------------------------------------------------------------------------------------------------
+
+# The state of a node is brought to another by rsync, which the server's scripts look for on the path, and afterwards by its name
+# among the processes.
+write_galera_wrapper() {
+    local home=$1 LOADER
+    loader_of "$home/root"
+    mkdir "$home/bin" "$home/loader"
+    ln -s "../${LOADER[0]#"$home"/}" "$home/loader/rsync"
+    cat >"$home/bin/rsync" <<'WRAPPER'
+#!/usr/bin/env bash
+set -euo pipefail
+home=$(readlink -f "$(dirname "$0")/..")
+libraries=$(find "$home/root" -maxdepth 3 -type d -path '*/lib/*-linux-gnu*' | paste -sd:)
+# A daemon of root's becomes nobody, who cannot write into the folder of a server that runs as root.
+if [[ ${1:-} == --daemon && $EUID -eq 0 ]]; then
+    shift
+    set -- --daemon --dparam=uid=0 --dparam=gid=0 "$@"
+fi
+exec "$home/loader/rsync" --library-path "$libraries" "$home/root/usr/bin/rsync" "$@"
+WRAPPER
+    chmod +x "$home/bin/rsync"
+}
+
+# Of a server with --wsrep-on=ON: where its scripts find what they call (WSREP_PATH), and the library that it loads (WSREP_PROVIDER).
+load_galera() {
+    need ps procps
+    need ss iproute2
+    WSREP_PATH=$BASE/bin:$PATH
+    if [[ -n $(installed_base "$NAME") ]]; then
+        WSREP_PROVIDER=$(first_existing "$BASE"/{lib,lib64}/{galera,galera-4}/libgalera_smm.so) || die "no libgalera_smm.so under $BASE"
+        return
+    fi
+    fetch galera
+    WSREP_PATH=$BASE/bin:$(home_of galera)/bin:$PATH
+    WSREP_PROVIDER=$(home_of galera)/root/usr/lib/galera/libgalera_smm.so
+}
+
 # --- test suites -----------------------------------------------------------------------------------------------------
 
 # What a server's own tests need: where they are, and a mysqltest that runs on this host.

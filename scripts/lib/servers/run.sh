@@ -48,7 +48,10 @@ command_start() {
     copy_tls
     save_state
     # Between our look at a port and the server's bind another program may take it: then choose again.
+    local tries=5
     until launch; do
+        tries=$((tries - 1))
+        if lost_its_thread && [[ $tries -gt 0 ]]; then continue; fi
         if [[ -n $chosen ]] || ! log_says 'Address already in use'; then start_failed; fi
         PORT=$(reserve_port "$DIR")
         save_state
@@ -77,7 +80,7 @@ command_restart() {
     local tries=5
     until launch; do
         tries=$((tries - 1))
-        if [[ $tries -eq 0 ]] || ! has_crashed; then start_failed; fi
+        if [[ $tries -eq 0 ]] || ! { has_crashed || lost_its_thread; }; then start_failed; fi
         say 'the server crashed while starting; once more'
     done
 }
@@ -220,8 +223,11 @@ server_options() {
             [[ ! -e $PLUGINS/$plugin ]] || OPTIONS+=("--plugin-load-add=$plugin")
         done
     fi
+    if is_galera_node; then OPTIONS+=("--wsrep-provider=$WSREP_PROVIDER" --wsrep-sst-method=rsync --innodb-autoinc-lock-mode=2); fi
     OPTIONS+=("${EXTRA[@]}")
 }
+
+is_galera_node() { [[ " ${EXTRA[*]} " == *' --wsrep-on=ON '* ]]; }
 
 # TLS versions, as measured: 9.7, 8.0.31 and both MariaDBs 1.2 and 1.3; 8.0.15 1.0 to 1.2; 5.7.22 1.0 and 1.1, which
 # today's clients refuse. There it is left off, or every client that prefers TLS would fail; who wants it says
@@ -230,7 +236,8 @@ has_tls() { at_least 8.0.0; }
 
 # Starts the server, waits until it answers, prints and saves the description; false if it does not come up.
 launch() {
-    local OPTIONS pid
+    local OPTIONS pid WSREP_PATH=$PATH WSREP_PROVIDER
+    if is_galera_node; then load_galera; fi
     server_options
     write_wrappers
     # A killed server leaves its lock behind, and MySQL takes its number for a running process while it is a zombie.
@@ -241,7 +248,7 @@ launch() {
         # A pipe of the caller's that the server held open would keep the caller waiting for its end.
         close_inherited
         cd "$DIR/data" || exit
-        exec setsid "${MYSQLD[@]}" "${OPTIONS[@]}"
+        PATH=$WSREP_PATH exec setsid "${MYSQLD[@]}" "${OPTIONS[@]}"
     ) </dev/null >>"$DIR/error.log" 2>&1 &
     pid=$!
     # Before it is ready, so that a server whose start was interrupted can be stopped.
@@ -296,6 +303,9 @@ answers() {
     LAST_ANSWER=$("$DIR/mysql" -e 'SELECT 1' 2>&1) && return 0
     [[ $LAST_ANSWER == *ERROR\ [13]* ]]
 }
+
+# Galera looks at a thread that it has just begun, and now and then does not know it yet.
+lost_its_thread() { log_says 'Failed to read thread schedparams'; }
 
 has_crashed() { log_says 'mysqld got signal'; }
 
