@@ -551,13 +551,20 @@ fn a_file_that_is_older_than_the_one_before_and_of_another_server_is_damage() {
 
 #[test]
 fn a_mariadb_file_of_another_server_is_damage() {
-    let list = |server_id, later| {
+    let file = |server_id, later, transactions: u8| {
         let mut file = FileBuilder::new();
         let mut body = Vec::new();
         "0-1-5".parse::<codec::gtid::MariadbGtidState>().unwrap().encode_gtid_list(&mut body);
         file.event(163, &body);
+        for sequence in 0..transactions {
+            let mut gtid = [0; 19];
+            gtid[0] = 6 + sequence;
+            file.event(162, &gtid);
+            file.event(16, &[0; 8]);
+        }
         written_by(file.finish(), server_id, 0, later)
     };
+    let list = |server_id, later| file(server_id, later, 1);
     let found = |theirs: Vec<u8>| {
         let ours = ("mariadb-1", vec![(NAMES[0], list(1, 0))]);
         strangers(ServerKind::MariaDb, &[ours, ("mariadb-2", vec![(NAMES[3], theirs)])])
@@ -573,6 +580,11 @@ fn a_mariadb_file_of_another_server_is_damage() {
     );
     // Nobody knows whose it is.
     assert_eq!(found(list(3, 9)), Vec::<String>::new());
+    assert_eq!(
+        found(file(1, 9, 0)),
+        Vec::<String>::new(),
+        "a node of Galera has got its first file from another"
+    );
 }
 
 /// What servers do and their operators: none of it is damage.
