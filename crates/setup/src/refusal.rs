@@ -7,7 +7,6 @@ use crate::doctor::is_binlogd;
 use crate::doctor::server::grants::Privileges;
 use crate::doctor::server::semi_sync::{plugin, switch};
 use codec::ServerKind;
-use source::settings::log_in_engine;
 
 /// Why nothing is done; empty when nothing stands in the way.
 pub(crate) fn refusals(wish: &Wish, server: &Server, here: &Here) -> Vec<String> {
@@ -20,7 +19,7 @@ pub(crate) fn refusals(wish: &Wish, server: &Server, here: &Here) -> Vec<String>
     let mut refusals = Vec::new();
     refusals.extend(read_only(wish, server));
     refusals.extend(needs_a_restart(server));
-    refusals.extend(server.facts.log_engine().map(log_in_engine));
+    refusals.extend(server.facts.refusal(1).map(|refusal| refusal.why));
     refusals.extend(semi_sync(wish, server));
     refusals.extend(account(wish, server, here));
     refusals.extend(rights(wish, server));

@@ -9,6 +9,9 @@ use wire::{Connection, WireError};
 
 const DURING: &str = "asking for the server's identity";
 
+/// "WSREP has not yet prepared node for application use".
+const ER_UNKNOWN_COM_ERROR: u16 = 1047;
+
 /// Bytes that are shown at most of an answer that is not what it should be.
 const ANSWER_BYTES_SHOWN_MAX: usize = 64;
 
@@ -35,8 +38,11 @@ pub struct SourceIdentity {
     pub purged: GtidState,
     /// Whether it knows semi-sync, and whether that is switched on.
     pub semi_sync: SourceSemiSync,
-    /// `@@read_only` (super_read_only sets it too): by convention a replica, or a server that is being taken out of service.
+    /// `@@read_only` (super_read_only sets it too): by convention a replica, or a server that is being taken out of service. A node
+    /// of Galera that has lost its cluster, or is not let in yet, is one too.
     pub is_read_only: bool,
+    /// A node of a Galera cluster: `@@wsrep_on`.
+    pub in_galera: bool,
     /// False for servers before MySQL 5.6.1, whose binary logs have no checksums.
     pub knows_checksums: bool,
 }
@@ -74,7 +80,6 @@ impl SourceIdentity {
             value.map(Some).ok_or_else(|| refused(format!("the value of {name} is no text")))
         };
         let knows_checksums = variable("binlog_checksum")?.is_some();
-        let is_read_only = variable("read_only")?.is_some_and(|value| says_read_only(&value));
         let semi_sync = match variable("rpl_semi_sync_source_enabled")? {
             Some(value) => Some(value),
             None => variable("rpl_semi_sync_master_enabled")?,
@@ -92,6 +97,12 @@ impl SourceIdentity {
             }
             ServerKind::MariaDb => (format!("mariadb-{server_id}"), true, GtidState::empty(kind)),
         };
+        let asked =
+            connection.query("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only', 'wsrep_on')")?;
+        let asked = asked.variables().map_err(refused)?;
+        let in_galera = asked.get("wsrep_on").is_some_and(|value| value == "ON");
+        let is_read_only = asked.get("read_only").is_some_and(|value| says_read_only(value))
+            || in_galera && Self::ask_closed(connection, in_galera)?;
         let (executed, applied) = executed(connection)?;
         // The UUID becomes part of a folder's name.
         if kind == ServerKind::MySql && uuid.parse::<Uuid>().is_err() {
@@ -108,6 +119,7 @@ impl SourceIdentity {
             purged,
             semi_sync,
             is_read_only,
+            in_galera,
             knows_checksums,
         })
     }
@@ -116,9 +128,23 @@ impl SourceIdentity {
     ///
     /// # Errors
     /// As [`ask`](Self::ask).
-    pub fn ask_read_only(connection: &mut Connection) -> Result<bool, WireError> {
-        let rows = connection.query("SELECT @@global.read_only")?;
-        rows.first().map(says_read_only).ok_or_else(|| refused("@@read_only is no text".to_owned()))
+    pub fn ask_read_only(&self, connection: &mut Connection) -> Result<bool, WireError> {
+        Self::ask_closed(connection, self.in_galera)
+    }
+
+    /// A node of Galera that is not part of its cluster goes on sending its log, and says nothing there; but it refuses statements
+    /// that read a table, and a derived one counts.
+    fn ask_closed(connection: &mut Connection, in_galera: bool) -> Result<bool, WireError> {
+        let statement = match in_galera {
+            true => "SELECT @@global.read_only FROM (SELECT 1) AS one",
+            false => "SELECT @@global.read_only",
+        };
+        match connection.query(statement) {
+            Err(WireError::Server { code: ER_UNKNOWN_COM_ERROR, .. }) if in_galera => Ok(true),
+            rows => {
+                rows?.first().map(says_read_only).ok_or_else(|| refused("@@read_only is no text".to_owned()))
+            }
+        }
     }
 
     /// Asks the same server again what it has executed, and nothing else, as who looks often does.
@@ -305,6 +331,7 @@ mod tests {
             purged: GtidState::empty(ServerKind::MariaDb),
             semi_sync: SourceSemiSync::Absent,
             is_read_only: false,
+            in_galera: false,
             knows_checksums: true,
         };
         let held = GtidState::parse(ServerKind::MariaDb, "0-1-10,0-2-55,0-3-58,4-1-1").unwrap();

@@ -5,6 +5,13 @@ use wire::{Connection, ResultSet, WireError};
 /// The variable of MariaDB, from 12.3 on, that names the storage engine which keeps the binary log. Empty where files do.
 pub const LOG_ENGINE: &str = "binlog_storage_engine";
 
+/// Whether the nodes of a Galera cluster (MariaDB) give a transaction one GTID. OFF, each numbers what it writes to its log.
+pub const GALERA_GTIDS: &str = "wsrep_gtid_mode";
+
+/// What tells whether a server is to be refused by [`refusal`].
+pub const REFUSED_BY: [&str; 5] =
+    [LOG_ENGINE, "log_replica_updates", "log_slave_updates", GALERA_GTIDS, "wsrep_on"];
+
 /// The names, and what keeps a source from being copied at all. All are of text or numbers that SHOW VARIABLES does not cut.
 const NAMES: &[&str] = &[
     "auto_increment_increment",
@@ -24,9 +31,13 @@ const NAMES: &[&str] = &[
     "gtid_mode",
     "gtid_strict_mode",
     "log_bin_compress",
+    "log_replica_updates",
+    "log_slave_updates",
     "lower_case_table_names",
     "max_binlog_size",
     "sql_mode",
+    GALERA_GTIDS,
+    "wsrep_on",
 ];
 
 /// Longest value that is kept, in bytes: a peer may say anything.
@@ -47,14 +58,60 @@ pub fn settings(connection: &mut Connection) -> Result<Vec<(String, String)>, Wi
     Ok(pairs(&rows))
 }
 
-/// The storage engine that keeps the server's binary log, by the value of [`LOG_ENGINE`]; `None` where files do.
-pub fn log_engine(value: Option<&str>) -> Option<&str> {
-    value.filter(|engine| !engine.is_empty())
+/// What keeps a server from being a source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal {
+    /// The setting and its value: `log_slave_updates: OFF`.
+    pub setting: String,
+    /// Why, and what helps.
+    pub why: String,
+}
+
+/// What keeps a server from being one of the `hosts` hosts of a source, by its global variables [`REFUSED_BY`]. What it does not
+/// have stands against nothing.
+pub fn refusal<'a>(value: impl Fn(&str) -> Option<&'a str>, hosts: usize) -> Option<Refusal> {
+    let refused = |name: &str, why| {
+        let setting = format!("{name}: {}", value(name).unwrap_or_default());
+        Some(Refusal { setting, why })
+    };
+    let is = |name: &str, words: [&str; 2]| value(name).is_some_and(|value| words.contains(&value));
+    let is_off = |name: &&str| is(name, ["OFF", "0"]);
+    if let Some(engine) = value(LOG_ENGINE).filter(|engine| !engine.is_empty()) {
+        return refused(LOG_ENGINE, log_in_engine(engine));
+    }
+    if !is("wsrep_on", ["ON", "1"]) {
+        return None;
+    }
+    if let Some(name) = ["log_slave_updates", "log_replica_updates"].into_iter().find(is_off) {
+        return refused(name, log_of_one_node(name));
+    }
+    (hosts > 1 && is_off(&GALERA_GTIDS)).then(|| refused(GALERA_GTIDS, numbered_by_each_node()))?
+}
+
+/// Why a node of Galera that logs only what its own clients commit is no source. Seen with MariaDB 10.11.
+fn log_of_one_node(name: &str) -> String {
+    format!(
+        "the server is a node of a Galera cluster (wsrep_on is ON) with {name} = OFF: its binary log lacks everything that was \
+         committed on another node, so a copy of it would be no history of the data. What was copied before is kept and served. Set \
+         {name} = ON in the option file of every node and restart them one by one; what a node wrote before that stands in no \
+         other log, so take a backup afterwards"
+    )
+}
+
+/// Why nodes that number for themselves cannot stand in for each other. Seen with MariaDB 10.11: one write that Galera does not
+/// replicate (a table of MyISAM, `wsrep_on = OFF`), and the same transactions have other numbers on every node from then on.
+fn numbered_by_each_node() -> String {
+    format!(
+        "the server is a node of a Galera cluster with {GALERA_GTIDS} = OFF, and `hosts` names several: each node numbers by itself, \
+         so one GTID can be two transactions on two nodes, and nobody can say what one lacks. Nothing is copied until that is settled; what was \
+         copied before is kept and served. Set {GALERA_GTIDS} = ON and the same wsrep_gtid_domain_id on every node (in the option files, \
+         and with SET GLOBAL), or leave one node alone in `hosts`"
+    )
 }
 
 /// Why a server whose binary log is kept in a storage engine is not taken for a source, and what helps. By MariaDB's
 /// `Docs/replication/binlog.md` and its page "InnoDB-Based Binary Log".
-pub fn log_in_engine(engine: &str) -> String {
+fn log_in_engine(engine: &str) -> String {
     format!(
         "the server keeps its binary log in a storage engine ({LOG_ENGINE} = {engine}), which binlogd does not copy: such a \
          log goes out without its files, positions and checksums, and without semi-sync. So no file could be the source's \
@@ -78,9 +135,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_log_in_files_is_in_no_engine() {
-        assert_eq!([None, Some(""), Some("innodb")].map(log_engine), [None, None, Some("innodb")]);
-        assert!(NAMES.contains(&LOG_ENGINE), "it is asked for");
+    fn what_keeps_a_server_from_being_a_source() {
+        assert!(REFUSED_BY.iter().all(|name| NAMES.contains(name)), "they are asked for");
+        let said = |variables: &[(&str, &'static str)], hosts| {
+            let value =
+                |name: &str| variables.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+            refusal(value, hosts).map(|refusal| refusal.setting)
+        };
+        let mariadb =
+            [(LOG_ENGINE, ""), ("wsrep_on", "OFF"), ("log_slave_updates", "OFF"), (GALERA_GTIDS, "OFF")];
+        assert_eq!((said(&mariadb, 3), said(&[], 3)), (None, None));
+        assert_eq!(said(&[(LOG_ENGINE, "innodb")], 1).as_deref(), Some("binlog_storage_engine: innodb"));
+        let node = |logs, gtids| [("wsrep_on", "ON"), ("log_slave_updates", logs), (GALERA_GTIDS, gtids)];
+        assert_eq!(said(&node("OFF", "ON"), 1).as_deref(), Some("log_slave_updates: OFF"));
+        assert_eq!(said(&node("ON", "OFF"), 2).as_deref(), Some("wsrep_gtid_mode: OFF"));
+        assert_eq!((said(&node("ON", "OFF"), 1), said(&node("1", "1"), 3)), (None, None));
     }
 
     /// A peer may say anything.

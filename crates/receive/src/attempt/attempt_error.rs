@@ -8,7 +8,6 @@ use binlog::writer::LogError;
 use codec::BadBinlogName;
 use codec::gtid::GtidState;
 use source::complaint::ER_FATAL_READING_BINLOG;
-use source::settings::log_in_engine;
 use std::time::Duration;
 use thiserror::Error;
 use wire::WireError;
@@ -110,12 +109,12 @@ pub enum AttemptError {
     /// The source writes no binary log.
     #[error("the source writes no binary log (log_bin is OFF); start it with --log-bin")]
     NoBinlog,
-    /// The source keeps its binary log in a storage engine: which one.
-    #[error("{}", log_in_engine(.0))]
-    LogInEngine(String),
+    /// A setting of the server keeps it from being a source.
+    #[error("{0}")]
+    Refused(String),
     /// The server is read-only, as a replica is.
     #[error(
-        "the server is read-only, so it is not taken for the source before {0:?} have passed without a better one: switch \
+        "the server is read-only, or a node of Galera that is not ready (wsrep_ready), so it is not taken for the source before {0:?} have passed without a better one: switch \
          read_only off on the source, and leave it on where replicas and old sources are"
     )]
     ReadOnly(Duration),
@@ -228,7 +227,7 @@ impl AttemptError {
             | AttemptError::Unreadable { .. }
             | AttemptError::Anonymous(_)
             | AttemptError::NoBinlog
-            | AttemptError::LogInEngine(_)
+            | AttemptError::Refused(_)
             | AttemptError::FileName(_) => Cure::Later,
             AttemptError::Gap { .. } | AttemptError::Forked(_) => Cure::Operator,
         }
@@ -282,7 +281,7 @@ impl AttemptError {
             | AttemptError::LatestPrivilege { .. }
             | AttemptError::ServerId(_)
             | AttemptError::NoBinlog
-            | AttemptError::LogInEngine(_) => true,
+            | AttemptError::Refused(_) => true,
             AttemptError::Session(_)
             | AttemptError::Copy(_)
             | AttemptError::FileName(_)

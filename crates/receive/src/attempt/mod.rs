@@ -39,7 +39,7 @@ use jiff::Timestamp;
 use source::identify::{SourceIdentity, SourceSemiSync};
 use source::link::{End, Link};
 use source::negotiate::{Introduction, checksum_outside_files, dump_request};
-use source::settings::{LOG_ENGINE, log_engine, settings};
+use source::settings::{refusal, settings};
 use status::{SemiSyncStatus, SourceState};
 use std::io;
 use std::os::fd::AsFd;
@@ -68,8 +68,8 @@ impl Attempt<'_> {
         };
         let tls = connection.tls_version().map(str::to_owned);
         let expires = connection.certificate_expires();
-        let engine = settings.iter().find(|(name, _)| name == LOG_ENGINE).map(|(_, value)| value.as_str());
-        let engine = log_engine(engine).map(str::to_owned);
+        let value = |name: &str| Some(settings.iter().find(|(known, _)| known == name)?.1.as_str());
+        let refusal = refusal(value, self.upstream.config.hosts.len());
         // Before the server can be refused: who it is belongs to the host that is shown.
         monitor.update_facts(|facts| {
             facts.server_version = Some(source.version.clone());
@@ -80,8 +80,8 @@ impl Attempt<'_> {
             facts.certificate_expires = expires.and_then(|second| Timestamp::from_second(second).ok());
             facts.settings = settings.into();
         });
-        if let Some(engine) = engine {
-            return Err(AttemptError::LogInEngine(engine));
+        if let Some(refusal) = refusal {
+            return Err(AttemptError::Refused(refusal.why));
         }
         self.check_server_id(copy, &source)?;
         self.come_beside(&mut connection, copy)?;

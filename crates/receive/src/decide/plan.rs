@@ -201,6 +201,7 @@ mod tests {
             applied: MariadbGtidState::new(),
             purged: set(""),
             semi_sync: SourceSemiSync::Enabled,
+            in_galera: false,
             knows_checksums: true,
             is_read_only: false,
         }

@@ -10,6 +10,8 @@
 //!   has everything too, and the source may be read-only for a backup;
 //! - and it has executed everything that the read-only source has, and that the copy holds.
 //!
+//! Of a Galera cluster every node is writable: there it goes to any that has everything, when clients cannot write to the source.
+//!
 //! Whatever else is found to be writable is not guessed about: it is said.
 
 use std::time::{Duration, Instant};
@@ -72,6 +74,8 @@ pub(crate) struct Other {
     pub(crate) seen: Seen,
     /// What it has.
     pub(crate) has: Has,
+    /// It and the source are nodes of Galera.
+    pub(crate) is_node: bool,
 }
 
 /// What is to be done.
@@ -138,6 +142,12 @@ impl Doubt {
 pub(crate) fn decide(source: &Seen, others: &[Other], now: Instant) -> Verdict {
     let writable: Vec<&Other> = others.iter().filter(|other| other.seen.is_writable_now(now)).collect();
     let hosts = || writable.iter().map(|other| other.host).collect();
+    let node = writable.iter().find(|other| other.is_node && other.has == Has::All);
+    if let Some(node) = node
+        && !source.is_writable()
+    {
+        return Verdict::GoTo(node.host);
+    }
     match writable[..] {
         [] => Verdict::Stay,
         _ if source.is_writable() => Verdict::Doubt(Doubt::Too(hosts())),
@@ -192,7 +202,7 @@ mod tests {
     #[test]
     fn a_switch_over_is_followed_in_whichever_order_it_is_done() {
         let now = begin();
-        let other = |looks: &[bool]| Other { host: 1, seen: seen(looks, now), has: Has::All };
+        let other = |looks: &[bool]| Other { host: 1, seen: seen(looks, now), has: Has::All, is_node: false };
         let go = |source: &[bool], looks: &[bool]| decide(&seen(source, now), &[other(looks)], now);
         assert_eq!(go(&[false, true], &[true, false]), Verdict::GoTo(1));
         assert_eq!(go(&[false, true, true, true], &[true, true, true, false]), Verdict::GoTo(1));
@@ -204,7 +214,7 @@ mod tests {
     fn a_source_that_is_read_only_for_a_while_is_not_left() {
         let now = begin();
         let source = seen(&[false, true, true], now);
-        let other = |looks: &[bool], has| Other { host: 1, seen: seen(looks, now), has };
+        let other = |looks: &[bool], has| Other { host: 1, seen: seen(looks, now), has, is_node: false };
         assert_eq!(decide(&source, &[other(&[true, true], Has::All)], now), Verdict::Stay);
         assert_eq!(decide(&source, &[other(&[], Has::All)], now), Verdict::Stay, "nobody could look");
         let misconfigured = other(&[false, false, false], Has::All);
@@ -226,7 +236,7 @@ mod tests {
     #[test]
     fn of_several_that_are_writable_none_is_guessed() {
         let now = begin();
-        let other = |host| Other { host, seen: seen(&[true, false], now), has: Has::All };
+        let other = |host| Other { host, seen: seen(&[true, false], now), has: Has::All, is_node: false };
         let writable = seen(&[false, false], now);
         assert_eq!(decide(&writable, &[other(1)], now), Verdict::Doubt(Doubt::Too(vec![1])));
         let read_only = seen(&[false, true], now);
@@ -234,6 +244,10 @@ mod tests {
         assert_eq!(decide(&read_only, &both, now), Verdict::Doubt(Doubt::Several(vec![1, 2])));
         let replica = Other { seen: seen(&[true, true], now), ..other(1) };
         assert_eq!(decide(&read_only, &[replica, other(2)], now), Verdict::GoTo(2));
+        let node = |host, has| Other { has, is_node: true, seen: seen(&[false; 9], now), ..other(host) };
+        let nodes = [node(1, Has::NotAll), node(2, Has::All)];
+        assert_eq!(decide(&read_only, &nodes, now), Verdict::GoTo(2), "cut off from its cluster");
+        assert_eq!(decide(&writable, &nodes, now), Verdict::Doubt(Doubt::Too(vec![1, 2])));
     }
 
     #[test]

@@ -128,7 +128,7 @@ impl Others {
         held: impl FnOnce() -> Arc<GtidState>,
         clock: &dyn Clock,
     ) -> Result<Verdict, WireError> {
-        let is_read_only = SourceIdentity::ask_read_only(connection)?;
+        let is_read_only = source.ask_read_only(connection)?;
         let was_read_only = self.shared.source_is_read_only.swap(is_read_only, Ordering::AcqRel);
         if is_read_only && !was_read_only {
             self.wake();
@@ -155,6 +155,7 @@ impl Others {
                 host,
                 seen: known.seen,
                 has: has(known.identity.as_deref(), known.waiting, source, all.as_deref()),
+                is_node: source.in_galera && known.identity.as_ref().is_some_and(|other| other.in_galera),
             })
             .collect();
         Ok(decide(&hosts[number].seen, &others, clock.now()))
@@ -229,7 +230,7 @@ impl Onlooker {
                 (connection, identity)
             }
         };
-        let is_read_only = SourceIdentity::ask_read_only(&mut connection)?;
+        let is_read_only = identity.ask_read_only(&mut connection)?;
         // What it says from now on it had when it was found to be so.
         let at = self.upstream.clock.now();
         let mut waiting = 0;
@@ -313,6 +314,7 @@ mod tests {
             purged: gtids(""),
             semi_sync: SourceSemiSync::Enabled,
             is_read_only: false,
+            in_galera: false,
             knows_checksums: true,
         }
     }

@@ -45,6 +45,7 @@ pub(super) fn target(executed: &str) -> SourceIdentity {
         purged: GtidState::empty(ServerKind::MySql),
         semi_sync: SourceSemiSync::Absent,
         is_read_only: false,
+        in_galera: false,
         knows_checksums: true,
     }
 }

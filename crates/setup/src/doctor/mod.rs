@@ -52,6 +52,7 @@ pub(crate) mod test_facts {
             server_id: Some(4_100_000_001),
             replica_uuid: Some("cccccccc-cccc-cccc-cccc-cccccccccccc".to_owned()),
             starts_at_latest: false,
+            hosts: 1,
             semi_sync: true,
             tls: TlsMode::Preferred,
             backoff_max: Duration::from_millis(500),

@@ -12,6 +12,8 @@ pub struct Wanted {
     pub replica_uuid: Option<String>,
     /// Nothing was copied yet, and the first file will be the newest one.
     pub starts_at_latest: bool,
+    /// How many hosts the configuration names for the source.
+    pub hosts: usize,
     /// Whether semi-sync is wanted.
     pub semi_sync: bool,
     /// How the connection is to be protected.

@@ -9,7 +9,6 @@ use crate::doctor::server::grants::Privileges;
 use codec::ServerKind;
 use codec::gtid::GtidState;
 use source::identify::{SourceIdentity, SourceSemiSync};
-use source::settings::log_in_engine;
 
 /// Settings that are looked at beside those of [`Facts`].
 pub(super) const ASKED: [&str; 5] =
@@ -68,7 +67,7 @@ fn of_its_log(looked: &Looked<'_>) -> Vec<String> {
     let filter = looked.log_filter.map(|filter| {
         format!("its binary log is filtered ({filter}): the nodes would never receive the rest of what is committed there")
     });
-    off.into_iter().chain(filter).chain(looked.facts.log_engine().map(log_in_engine)).collect()
+    off.into_iter().chain(filter).chain(looked.facts.refusal(1).map(|refusal| refusal.why)).collect()
 }
 
 /// Who would acknowledge its commits, and whether it waits for that.
@@ -209,6 +208,7 @@ mod tests {
             applied: MariadbGtidState::new(),
             purged: GtidState::empty(kind),
             semi_sync: SourceSemiSync::Disabled,
+            in_galera: false,
             knows_checksums: true,
             is_read_only: true,
         }

@@ -375,6 +375,7 @@ mod tests {
                 applied: MariadbGtidState::new(),
                 purged: GtidState::empty(kind),
                 semi_sync: SourceSemiSync::Absent,
+                in_galera: false,
                 knows_checksums: true,
                 is_read_only: true,
             };

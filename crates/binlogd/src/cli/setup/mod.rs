@@ -209,6 +209,7 @@ fn wanted(wish: &Wish) -> Wanted {
         server_id: None,
         replica_uuid: None,
         starts_at_latest: false,
+        hosts: 1,
         semi_sync: wish.semi_sync,
         tls: wish.tls_mode(),
         backoff_max: Duration::from_millis(500),

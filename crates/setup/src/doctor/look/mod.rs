@@ -74,6 +74,7 @@ pub fn at_source(
         }),
         replica_uuid: identity.map(|identity| identity.replica_uuid),
         starts_at_latest: source.start == Start::Latest && has_no_timeline(&data_dir.join(&source.name)),
+        hosts: source.hosts.len(),
         semi_sync: source.semi_sync,
         tls: source.tls.mode,
         backoff_max: source.backoff_max,
@@ -84,7 +85,7 @@ pub fn at_source(
             findings.push(Finding::ok(format!("connected to {host} as {}", facts.quoted_account())));
             findings.extend(disk.filter(|disk| disk.level == Level::Ok));
             findings.extend(examine(&facts, &wanted));
-            if facts.log_engine().is_none() {
+            if facts.refusal(wanted.hosts).is_none() {
                 findings.extend(compare(source, host, &data_dir.join(&source.name), &facts, &server));
             }
             findings.extend(given_twice(&data_dir.join(&source.name)));

@@ -4,23 +4,25 @@ use super::facts::Facts;
 use super::managed;
 use super::provider::Provider;
 use crate::doctor::finding::Finding;
+use crate::doctor::wanted::Wanted;
 use codec::ServerKind;
-use source::settings::{LOG_ENGINE, log_in_engine};
+use source::settings::GALERA_GTIDS;
 
 /// A copy that is not kept up for a day, a weekend perhaps, should not lose transactions.
 const RETENTION_SECONDS_MIN: u64 = 24 * 3600;
 
-pub(in crate::doctor) fn examine(facts: &Facts) -> Vec<Finding> {
+pub(in crate::doctor) fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
     if !facts.is_on("log_bin") {
         return vec![Finding::error("log_bin: OFF").because(format!(
             "the source writes no binary log, so there is nothing to copy: {}",
             log_on(facts)
         ))];
     }
-    if let Some(engine) = facts.log_engine() {
-        return vec![Finding::error(format!("{LOG_ENGINE}: {engine}")).because(log_in_engine(engine))];
+    if let Some(refusal) = facts.refusal(wanted.hosts) {
+        return vec![Finding::error(refusal.setting).because(refusal.why)];
     }
-    let checks = [format, row_image, row_metadata, checksum, gtids, durability, retention, encryption];
+    let checks =
+        [galera, format, row_image, row_metadata, checksum, gtids, durability, retention, encryption];
     let mut findings = vec![Finding::ok("log_bin: ON")];
     findings.extend(checks.iter().filter_map(|check| check(facts)));
     findings
@@ -29,6 +31,22 @@ pub(in crate::doctor) fn examine(facts: &Facts) -> Vec<Finding> {
 /// How the binary log is switched on.
 fn log_on(facts: &Facts) -> &'static str {
     facts.provider().map_or("set log_bin in its option file and restart it", Provider::log_on)
+}
+
+/// A node of a Galera cluster of MariaDB.
+fn galera(facts: &Facts) -> Option<Finding> {
+    let gtids = facts.variable(GALERA_GTIDS).filter(|_| facts.is_on("wsrep_on"))?;
+    Some(match gtids {
+        "ON" => Finding::ok(format!(
+            "{GALERA_GTIDS}: ON, on a node of a Galera cluster; only what clients commit on this node waits for binlogd"
+        )),
+        _ => Finding::warning(format!("{GALERA_GTIDS}: {gtids}"))
+            .because(
+                "each node of the Galera cluster numbers by itself, so no other node can take this one's place as the source: before a \
+                 second one is named in `hosts`, on every node, with the same wsrep_gtid_domain_id",
+            )
+            .fixed_by(facts.set(GALERA_GTIDS, "ON")),
+    })
 }
 
 fn format(facts: &Facts) -> Option<Finding> {
@@ -184,19 +202,29 @@ mod tests {
     #[test]
     fn without_a_binary_log_nothing_else_of_it_is_said() {
         let off = with(mysql(), "log_bin", Some("OFF"));
-        assert_eq!(examine(&off).len(), 1);
+        assert_eq!(examine(&off, &wanted()).len(), 1);
         assert_eq!(only_fault(&off, &wanted()).level, Level::Error);
     }
 
     #[test]
-    fn a_log_in_a_storage_engine_is_refused_by_name() {
-        assert!(
-            examine(&with(mariadb(), LOG_ENGINE, Some(""))).len() > 1,
-            "MariaDB 12.3 with a log of files"
-        );
-        let fault = only_fault(&with(mariadb(), LOG_ENGINE, Some("innodb")), &wanted());
+    fn what_cannot_be_copied_is_refused_by_name() {
+        let engine = |value| with(mariadb(), "binlog_storage_engine", Some(value));
+        assert!(examine(&engine(""), &wanted()).len() > 1, "MariaDB 12.3 with a log of files");
+        let fault = only_fault(&engine("innodb"), &wanted());
         assert_eq!((fault.level, &*fault.what), (Level::Error, "binlog_storage_engine: innodb"));
         assert!(fault.why.contains("without semi-sync"), "{}", fault.why);
+        let node = |name, value| with(with(mariadb(), "wsrep_on", Some("ON")), name, Some(value));
+        let fault = only_fault(&node("log_slave_updates", "OFF"), &wanted());
+        assert_eq!((fault.level, &*fault.what), (Level::Error, "log_slave_updates: OFF"));
+        let fault = only_fault(&node(GALERA_GTIDS, "OFF"), &wanted());
+        assert_eq!((fault.level, &*fault.what), (Level::Warning, "wsrep_gtid_mode: OFF"));
+        let fault = only_fault(&node(GALERA_GTIDS, "OFF"), &Wanted { hosts: 3, ..wanted() });
+        assert_eq!(fault.level, Level::Error, "{fault:?}");
+        assert!(
+            only_fault(&with(node(GALERA_GTIDS, "ON"), "log_bin", Some("OFF")), &wanted())
+                .why
+                .contains("no binary log")
+        );
     }
 
     #[test]

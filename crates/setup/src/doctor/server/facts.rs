@@ -3,7 +3,7 @@
 use super::provider::{ASKED, Provider};
 use codec::ServerKind;
 use codec::packet::release;
-use source::settings::{LOG_ENGINE, log_engine};
+use source::settings::{REFUSED_BY, Refusal, refusal};
 use std::collections::BTreeMap;
 use wire::{Connection, ResultSet, WireError};
 
@@ -11,12 +11,11 @@ use wire::{Connection, ResultSet, WireError};
 const ER_PARSE_ERROR: u16 = 1064;
 
 /// The variables that are looked at, apart from those of semi-sync. What a server does not have is absent.
-const VARIABLES: [&str; 23] = [
+const VARIABLES: [&str; 22] = [
     "version",
     "version_comment",
     "server_id",
     "log_bin",
-    LOG_ENGINE,
     "binlog_format",
     "binlog_row_image",
     "binlog_row_metadata",
@@ -89,7 +88,8 @@ impl Facts {
     pub fn collect(connection: &mut Connection, loopback: bool) -> Result<Facts, WireError> {
         let account = connection.query("SELECT CURRENT_USER()")?;
         let account = account.first().ok_or_else(|| unreadable("CURRENT_USER() is no text".to_owned()))?;
-        let names = VARIABLES.iter().chain(&ASKED).chain([&GROUP_NAME]).map(|name| format!("'{name}'"));
+        let more = ASKED.iter().chain(&REFUSED_BY).chain([&GROUP_NAME]);
+        let names = VARIABLES.iter().chain(more).map(|name| format!("'{name}'"));
         let names = names.collect::<Vec<_>>().join(", ");
         let variables = connection.query(&format!(
             "SHOW GLOBAL VARIABLES WHERE Variable_name LIKE 'rpl_semi_sync%' OR Variable_name IN ({names})"
@@ -133,9 +133,9 @@ impl Facts {
         matches!(self.variable(name), Some("ON" | "1"))
     }
 
-    /// The storage engine that keeps its binary log; `None` where files do.
-    pub fn log_engine(&self) -> Option<&str> {
-        log_engine(self.variable(LOG_ENGINE))
+    /// What keeps it from being one of so many hosts of a source.
+    pub fn refusal(&self, hosts: usize) -> Option<Refusal> {
+        refusal(|name| self.variable(name), hosts)
     }
 
     /// Who runs it, where that is a provider.

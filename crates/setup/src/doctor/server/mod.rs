@@ -26,9 +26,9 @@ pub fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
         return findings;
     }
     findings.extend(of_its_kind(facts));
-    findings.extend(binlog::examine(facts));
-    // Where it is refused for its log, nothing of semi-sync helps.
-    if facts.log_engine().is_none() {
+    findings.extend(binlog::examine(facts, wanted));
+    // Where it is refused, nothing of semi-sync helps.
+    if facts.refusal(wanted.hosts).is_none() {
         findings.extend(semi_sync::examine(facts, wanted));
     }
     findings
@@ -38,7 +38,7 @@ pub fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
 pub fn examine_server(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
     let mut findings = vec![access::version(facts), access::tls(facts, wanted)];
     findings.extend(of_its_kind(facts));
-    findings.extend(binlog::examine(facts));
+    findings.extend(binlog::examine(facts, wanted));
     findings
 }
 
