@@ -8,6 +8,7 @@ mod chaos;
 mod failover;
 mod failovers;
 mod forks;
+mod galera;
 mod group_replication;
 mod mariadb_recovery;
 mod promote;
