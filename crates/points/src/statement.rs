@@ -3,7 +3,9 @@
 //! Only the beginning of a statement is read, and only as far as that: names in subqueries and joins are not looked for. Where a
 //! statement cannot be understood it has an effect and no table.
 
+pub mod foreign_keys;
 pub mod redefined;
+pub mod whole;
 mod words;
 
 use crate::effects::Effects;

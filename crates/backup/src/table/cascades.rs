@@ -1,11 +1,11 @@
 //! Foreign keys that change rows where those of another table are deleted or updated: MySQL before 9.6 and MariaDB do that in the storage engine,
 //! and the log has not a word of it. Where that may have happened the table cannot be made again of its own events.
 
-use super::ddl::Cascade;
 use super::followed::Followed;
 use super::rows::is_without_foreign_keys;
 use super::scan::{EVENT_BYTES_MAX, Scan, touches};
 use codec::event::{EventType, RowChange, RowsEvent, TableMap};
+use points::statement::foreign_keys::Cascade;
 use points::table::TableName;
 use points::transaction::Transaction;
 use points::walk::events::each_event;

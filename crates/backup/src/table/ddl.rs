@@ -4,9 +4,11 @@
 //! that others use: a name of any other schema is refused.
 
 use super::followed::{Followed, quoted};
-use super::words::{Word, name_at, words};
+
 use points::statement::first_words;
+use points::statement::foreign_keys::{Cascade, cascades};
 use points::statement::redefined::{Redefined, redefined};
+use points::statement::whole::{Word, name_at, words};
 use points::table::TableName;
 
 /// A statement of the log.
@@ -28,16 +30,6 @@ pub(super) enum Act {
     Instead(String),
     /// A trigger of that name is left out.
     Trigger(String),
-}
-
-/// A foreign key that may change rows of its table where the parent's change, without a word in the log.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Cascade {
-    pub(super) parent: TableName,
-    /// ON DELETE CASCADE, SET NULL or SET DEFAULT.
-    pub(super) on_delete: bool,
-    /// The same ON UPDATE.
-    pub(super) on_update: bool,
 }
 
 /// Tables that become others: `(from, to)`, and `(pattern, copy)` of CREATE TABLE … LIKE. Who follows the second must follow the first.
@@ -106,25 +98,7 @@ impl Statement {
 
     /// The foreign keys that it defines, as far as they change rows.
     pub(super) fn cascades(&self) -> Result<Vec<Cascade>, String> {
-        let (words, mut found) = (self.words()?, Vec::new());
-        for at in (0..words.len()).filter(|at| words[*at].is("REFERENCES")) {
-            let Some((schema, table, mut behind)) = name_at(&words, at + 1) else { continue };
-            let mut cascade =
-                Cascade { parent: self.name(schema, table), on_delete: false, on_update: false };
-            while let Some(word) = words.get(behind).filter(|word| !word.is("REFERENCES")) {
-                let does = || words.get(behind + 2).is_some_and(|word| word.is("CASCADE") || word.is("SET"));
-                let next = |event| words.get(behind + 1).is_some_and(|word| word.is(event));
-                if word.is("ON") {
-                    cascade.on_delete |= next("DELETE") && does();
-                    cascade.on_update |= next("UPDATE") && does();
-                }
-                behind += 1;
-            }
-            if cascade.on_delete || cascade.on_update {
-                found.push(cascade);
-            }
-        }
-        Ok(found)
+        Ok(cascades(&self.words()?, &self.schema))
     }
 
     /// What is done for it; nothing where it is about no followed table.

@@ -6,7 +6,7 @@
 //!     called before, what cannot be followed
 //!   → the server: rights, settings, names, what a killed run has left   target.rs
 //!   → the dump's statements of the tables into schemas of our own       dump.rs
-//!   → the log's row events of the tables, and their definitions         apply.rs, rows.rs, words.rs
+//!   → the log's row events of the tables, and their definitions         apply.rs, rows.rs
 //!   → foreign keys left out, counted, summed, one RENAME                target.rs
 //! ```
 //!
@@ -23,11 +23,10 @@ mod followed;
 mod rows;
 mod scan;
 mod target;
-mod words;
 
 pub use self::apply::Applied;
 use self::apply::Applier;
-use self::ddl::{Cascade, Statement};
+use self::ddl::Statement;
 use self::dump::{Cutter, Piece};
 use self::followed::{Followed, quoted};
 use self::target::Target;
@@ -35,6 +34,7 @@ use archive::chain::history::History;
 use archive::plain_stream::PlainStream;
 use archive::reader::Reader;
 use archive::upkeep::catalogue::list;
+use points::statement::foreign_keys::Cascade;
 use points::table::TableName;
 use repair::history::{Copied, Shown, Until};
 use std::io::BufReader;

@@ -1,10 +1,11 @@
 //! One walk over the log from the backup's point to the point: where the followed tables are changed, and what cannot be followed. Nothing was
 //! changed on the target then.
 
-use super::ddl::{Cascade, Statement, concerns, links};
+use super::ddl::{Statement, concerns, links};
 use super::followed::Followed;
 use codec::event::{EventType, session_of};
 use points::effects::Effects;
+use points::statement::foreign_keys::Cascade;
 use points::table::TableName;
 use points::transaction::{Kind, Transaction};
 use points::walk::events::{each_event, statement_of};

@@ -1,7 +1,7 @@
-//! The words of a statement, with their places in it: a name in it can be replaced, and nothing else is touched.
+//! All words of a statement, with their places in it: a name in it can be replaced, and nothing else is touched.
 //!
-//! `points::statement` reads the beginnings of statements of which nobody knows the `sql_mode`. Here it is known, so that all of a statement
-//! is read, and in doubt refused: no table of the target may be touched by a name that was read as something else.
+//! The rest of `statement` reads the beginnings of statements of which nobody knows the `sql_mode`. Here it is known, so that all of a statement
+//! is read, and in doubt refused: no table may be touched by a name that was read as something else.
 
 use std::ops::Range;
 
@@ -11,16 +11,18 @@ const NO_BACKSLASH_ESCAPES: u64 = 1 << 20;
 
 /// A word, a name in quotes, or a mark.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Word {
-    pub(super) kind: Kind,
+pub struct Word {
+    /// What it is.
+    pub kind: Kind,
     /// Without quotes.
-    pub(super) text: String,
+    pub text: String,
     /// Where it stands, quotes and all.
-    pub(super) at: Range<usize>,
+    pub at: Range<usize>,
 }
 
+/// Kinds of words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub enum Kind {
     /// A keyword, a name without quotes, or a number.
     Plain,
     /// A name in quotes.
@@ -32,16 +34,18 @@ pub(super) enum Kind {
 }
 
 impl Word {
-    pub(super) fn is(&self, keyword: &str) -> bool {
+    /// Whether it is that keyword, in whatever case.
+    pub fn is(&self, keyword: &str) -> bool {
         self.kind == Kind::Plain && self.text.eq_ignore_ascii_case(keyword)
     }
 
-    pub(super) fn is_mark(&self, mark: char) -> bool {
+    /// Whether it is that character.
+    pub fn is_mark(&self, mark: char) -> bool {
         self.kind == Kind::Mark && self.text.starts_with(mark)
     }
 
     /// Whether it can be a name.
-    pub(super) fn is_name(&self) -> bool {
+    pub fn is_name(&self) -> bool {
         let is_number = || self.text.bytes().all(|byte| byte.is_ascii_digit());
         self.kind == Kind::Quoted || self.kind == Kind::Plain && !is_number()
     }
@@ -51,7 +55,7 @@ impl Word {
 ///
 /// # Errors
 /// In words, when a quote or a comment has no end.
-pub(super) fn words(text: &str, sql_mode: u64) -> Result<Vec<Word>, String> {
+pub fn words(text: &str, sql_mode: u64) -> Result<Vec<Word>, String> {
     let (bytes, mut at, mut found) = (text.as_bytes(), 0, Vec::new());
     while let Some(byte) = bytes.get(at).copied() {
         let rest = &bytes[at..];
@@ -107,7 +111,7 @@ fn end_of_quotes(bytes: &[u8], at: usize, has_escapes: bool) -> Option<usize> {
 }
 
 /// A name at that place, with its schema where it has one, and the place behind it.
-pub(super) fn name_at(words: &[Word], at: usize) -> Option<(Option<&str>, &str, usize)> {
+pub fn name_at(words: &[Word], at: usize) -> Option<(Option<&str>, &str, usize)> {
     let first = words.get(at).filter(|word| word.is_name())?;
     match (words.get(at + 1), words.get(at + 2)) {
         (Some(point), Some(second)) if point.is_mark('.') && second.kind != Kind::Mark => {
