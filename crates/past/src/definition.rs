@@ -2,6 +2,7 @@
 
 use points::statement::first_words;
 use points::statement::redefined::redefined;
+use points::statement::whole::words;
 use points::table::TableName;
 
 /// See [the module](self).
@@ -51,10 +52,27 @@ pub(crate) fn effect(text: &str, schema: &str, table: &TableName) -> Effect {
         "ALTER" if is_exchanged || moves_rows => Effect::Unseen,
         _ if !found.moved.is_empty() => moved(&found.moved, table),
         _ if found.is_drop => Effect::Emptied,
+        "CREATE" if found.is_of_columns && is_filled(text, &lower) => Effect::Unseen,
         "CREATE" if found.is_of_columns => Effect::Emptied,
+        // A new schema has no table.
+        "CREATE"
+            if found.tables.iter().any(|name| is_own(name) && name.table.is_empty()) && !has(&["exists"]) =>
+        {
+            Effect::Emptied
+        }
         "ALTER" if found.is_of_columns => Effect::Altered,
         _ => Effect::Nothing,
     }
+}
+
+/// Whether a new table gets rows that the log does not have: of a query that stands in the statement. In doubt it does.
+fn is_filled(text: &str, lower: &str) -> bool {
+    // Where a text ends depends on the sql_mode of the session.
+    let has_doubtful_texts = text.contains(['"', '\\']);
+    let Ok(words) = words(text, 0) else { return true };
+    let count = |word: &str| words.iter().filter(|one| one.is(word)).count();
+    let has_rows = words.windows(2).any(|two| two[0].is("VALUES") && two[1].is("ROW"));
+    count("SELECT") > 0 || count("TABLE") > 1 || has_rows || has_doubtful_texts && lower.contains("select")
 }
 
 /// RENAME a TO b, c TO a: one after another.
@@ -95,6 +113,12 @@ mod tests {
             ("CREATE TABLE orders (id INT PRIMARY KEY)", Effect::Emptied),
             ("CREATE OR REPLACE TABLE orders (id INT PRIMARY KEY)", Effect::Emptied),
             ("CREATE TABLE IF NOT EXISTS orders (id INT PRIMARY KEY)", Effect::Nothing),
+            ("CREATE TABLE orders (id INT) SELECT * FROM others", Effect::Unseen),
+            ("CREATE TABLE orders TABLE others", Effect::Unseen),
+            ("CREATE TABLE orders (id INT COMMENT 'select a table') START TRANSACTION", Effect::Emptied),
+            ("CREATE DATABASE shop", Effect::Emptied),
+            ("CREATE DATABASE IF NOT EXISTS shop", Effect::Nothing),
+            ("CREATE DATABASE stock", Effect::Nothing),
             ("CREATE TEMPORARY TABLE orders (id INT)", Effect::Nothing),
             ("CREATE INDEX i ON orders (a)", Effect::Nothing),
             ("ALTER TABLE orders ADD INDEX (a)", Effect::Nothing),

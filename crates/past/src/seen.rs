@@ -138,9 +138,9 @@ impl Change {
 
 /// What stands in the log.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Seen {
+pub(crate) enum Seen<R = Box<Change>> {
     /// A change of the row.
-    Row(Box<Change>),
+    Row(R),
     /// The table has no row behind it: it was emptied, dropped or made.
     Emptied(Note),
     /// The table had, or got, another name.

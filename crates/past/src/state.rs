@@ -76,7 +76,12 @@ pub fn state(request: &Request<'_>, known: &mut Known) -> Result<Answer, String>
     elsewhere += reader.elsewhere;
     let mut answer = combined(before, behind, &point);
     if answer.next.is_none() && matches!(answer.state, State::There { .. }) {
-        answer.doubts.extend(cascades(known, request.table)?);
+        answer.doubts.extend(cascades(known, request.table)?.into_iter().map(|name| {
+            format!(
+                "no change behind the point shows the row, and the foreign key {name} (CASCADE, SET NULL) changes rows of {} without the log",
+                request.table
+            )
+        }));
         answer.notes.push(
             "no change behind the point shows that it was still so: what foreign keys (CASCADE, SET NULL), sql_log_bin = 0 and filters at the \
              source did is not in the log"

@@ -1,5 +1,6 @@
 //! `binlogd cat DATA_DIR`: a part of the history as one binary log, for stock tools.
 
+use super::args::output_file::{self, whole_file};
 use super::exit::{EXIT_OK, EXIT_PROBLEM, usage_error};
 use super::{style, units};
 use crate::cli::args::store::StoreArgs;
@@ -13,7 +14,6 @@ use points::wanted_gtids::WantedGtids;
 use repair::Event;
 use repair::cut::{Choice, Counts, NoCut, Request, Span, write};
 use repair::history::{Copied, Until};
-use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -124,10 +124,8 @@ fn check_output(output: Option<&Path>) -> Result<(), String> {
                                                    or pipe it on, as binlogd cat … | mysqlbinlog -"
                 .to_owned())
         }
-        Some(path) if path.exists() => {
-            Err(format!("--output {}: it exists already, and nothing is written over", path.display()))
-        }
-        _ => Ok(()),
+        Some(path) => output_file::check(path),
+        None => Ok(()),
     }
 }
 
@@ -137,33 +135,13 @@ fn cat(args: &CatArgs, request: &Request, copied: &Copied) -> Result<(), NoCut> 
     heard.clear();
     let span = span?;
     match &args.output {
-        Some(path) => to_file(path, request, copied, &span)?,
+        Some(path) => {
+            whole_file(path, NoCut::Write, |file| write(copied, request, &span, file, &mut |_| ()))?;
+        }
         None => write(copied, request, &span, &mut io::stdout().lock(), &mut |_| ())?,
     }
     say(&span);
     Ok(())
-}
-
-/// Under another name until it is whole.
-fn to_file(path: &Path, request: &Request, copied: &Copied, span: &Span) -> Result<(), NoCut> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".partial");
-    let partial = PathBuf::from(partial);
-    let named = |error: io::Error| {
-        NoCut::Write(io::Error::new(error.kind(), format!("{}: {error}", partial.display())))
-    };
-    // It holds what the tables hold.
-    let mut options = OpenOptions::new();
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file: File = options.write(true).create(true).truncate(true).open(&partial).map_err(named)?;
-    let written = write(copied, request, span, &mut file, &mut |_| ());
-    let written = written.and_then(|()| {
-        file.sync_all().map_err(named)?;
-        // A link, unlike a rename, does not take the place of a file that came meanwhile.
-        fs::hard_link(&partial, path).map_err(named)
-    });
-    let removed = fs::remove_file(&partial).map_err(named);
-    written.and(removed)
 }
 
 /// Says on standard error what was written; standard output has the log.

@@ -36,6 +36,7 @@ mod status;
 mod style;
 #[cfg(test)]
 mod surfaces;
+mod table;
 mod terminal;
 mod top;
 mod undo;
@@ -109,6 +110,8 @@ enum Verb {
     Stats(stats::StatsArgs),
     /// Show what the daemon does, or what the files hold when it does not run
     Status(status::StatusArgs),
+    /// Print all rows of a small table as they were at a point in time, as CSV or SQL, from the log alone
+    Table(table::TableArgs),
     /// Watch the daemon and its sources in the terminal: whether all is safe, and what is not
     Top(top::TopArgs),
     /// Take row transactions back: their inverse as a script of SQL, or applied to a server
@@ -144,6 +147,7 @@ fn execute(verb: Verb) -> ExitCode {
         Verb::Stats(args) => stats::execute(&args),
         Verb::Status(args) => status::run(args, opened::offline::from_files)
             .unwrap_or_else(|error| usage_error(&format!("{error:#}"))),
+        Verb::Table(args) => table::execute(&args),
         Verb::Top(args) => top::execute(args),
         Verb::Undo(args) => undo::execute(&args),
         Verb::Verify(args) => verify::execute(&args),

@@ -1,6 +1,8 @@
 //! `binlogd row` on copies of real servers: what SELECT gave after each of hundreds of random transactions is what the log tells of that
 //! point, row by row, from the copy and from the archive.
 
+mod table;
+
 use crate::common::daemon::{Daemon, url};
 use crate::common::verbs::{binlogd, text};
 use crate::common::{Server, seed};
@@ -282,8 +284,12 @@ fn every_row_was_what_select_gave(name: &str) {
     scene.daemon.wait_until(is_archived, PATIENCE);
     let archived = archived(&folder);
     compare(&archived[0], &moments, &mut random, 300);
+    table::compare(&copies[0], &moments, &mut random, 60);
+    table::compare(&archived[0], &moments, &mut random, 10);
+    table::every_table_was_what_select_gave(&scene.source, &scene.daemon, &mut random);
     what_became_of_a_row_is_told(&scene);
     what_the_log_does_not_tell_is_said(&scene);
+    table::what_is_not_whole_is_refused(&scene.source, &scene.daemon);
 }
 
 fn archived(folder: &Path) -> Vec<SearchedSource> {

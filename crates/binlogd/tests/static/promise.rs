@@ -43,7 +43,7 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
             // Of a new server: how it begins, and how it is reached.
             ("backup/new_server/folder.rs", 1),
             // What is written for somebody else, and a lock's own text.
-            ("cli/cat.rs", 1),
+            ("cli/args/output_file.rs", 1),
             ("binlog/storage/lock.rs", 1),
             ("binlog/storage/activity.rs", 1),
             ("binlog/storage/posix_file.rs", 1),
@@ -107,7 +107,7 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
             // In the folder of a new server; the mark of a drill's.
             ("backup/new_server/folder.rs", 1),
             ("backup/drill/work.rs", 1),
-            ("cli/cat.rs", 1),
+            ("cli/args/output_file.rs", 1),
             ("binlog/storage/lock.rs", 2),
             ("binlog/storage/posix.rs", 3),
             ("setup/write.rs", 1),
@@ -125,7 +125,7 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
             // What is in a drill's folder.
             ("backup/drill/work.rs", 1),
             ("archive/store/remote/folder.rs", 2),
-            ("cli/cat.rs", 1),
+            ("cli/args/output_file.rs", 1),
             ("binlog/storage/posix.rs", 1),
             ("setup/write.rs", 3),
         ],
@@ -135,7 +135,10 @@ const PLACES: &[(&str, &[(&str, usize)])] = &[
     ("File::options(", &[("archive/store/remote/folder.rs", 1)]),
     ("fs::copy(", &[]),
     // Unlike a rename it fails where the name is taken.
-    ("hard_link", &[("archive/store/remote/folder.rs", 1), ("cli/cat.rs", 1), ("setup/write.rs", 2)]),
+    (
+        "hard_link",
+        &[("archive/store/remote/folder.rs", 1), ("cli/args/output_file.rs", 1), ("setup/write.rs", 2)],
+    ),
     ("create_dir_all", &[]),
 ];
 

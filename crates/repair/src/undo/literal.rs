@@ -13,7 +13,7 @@ use codec::rows::{Charset, Column, Value, hex};
 ///
 /// # Errors
 /// Why it cannot be written exactly.
-pub(super) fn literal(column: &Column, value: &Value<'_>) -> Result<String, String> {
+pub fn literal(column: &Column, value: &Value<'_>) -> Result<String, String> {
     Ok(match value {
         Value::Null => "NULL".to_owned(),
         Value::Int(number) => number.to_string(),

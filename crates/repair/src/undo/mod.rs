@@ -22,5 +22,7 @@ mod script;
 mod taking_back;
 
 pub use inverse::{Direction, Inverse};
+pub use literal::literal;
+pub use quoting::name;
 pub use script::{SESSION, Script, apply, guard};
 pub use taking_back::{NotTakenBack, Request, Rows, TakingBack};

@@ -4,7 +4,7 @@ use codec::rows::hex;
 use sha2::{Digest, Sha512};
 
 /// A name in backticks.
-pub(super) fn name(name: &str) -> String {
+pub fn name(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 

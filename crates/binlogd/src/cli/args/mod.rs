@@ -3,6 +3,8 @@
 pub(in crate::cli) mod compare;
 pub(in crate::cli) mod hide_password;
 pub(in crate::cli) mod login;
+pub(in crate::cli) mod output_file;
+pub(in crate::cli) mod past;
 pub(in crate::cli) mod search;
 pub(in crate::cli) mod server;
 pub mod source_url;

@@ -1,10 +1,7 @@
 //! The command line of `binlogd row`.
 
-use super::super::args::server::ServerFlags;
-use super::super::args::store::StoreArgs;
+use super::super::args::past::PastArgs;
 use clap::Args;
-use std::path::PathBuf;
-use wire::Secret;
 
 /// The arguments of `binlogd row`.
 #[derive(Debug, Args)]
@@ -22,37 +19,17 @@ stand in the log with binlog_row_metadata = FULL; otherwise --schema asks a serv
 
 Exit codes: 0 the log tells, 1 the log does not tell, or there is a doubt, 2 the command line is wrong.")]
 pub(crate) struct RowArgs {
-    /// Folder of the copies: the data_dir of the configuration; or an archive, as s3://bucket/prefix
-    #[arg(value_name = "DATA_DIR|URL")]
-    pub(super) data_dir: PathBuf,
-    /// The table, by the name that it has at the point
-    #[arg(value_name = "SCHEMA.TABLE")]
-    pub(super) table: String,
+    #[command(flatten)]
+    pub(super) past: PastArgs,
     /// The row's primary key: one value, or COLUMN=VALUE for each column
     #[arg(long, value_name = "VALUE", required = true)]
     pub(super) key: Vec<String>,
-    /// When: a time, a GTID, FILE:POSITION, 'before DROP TABLE shop.orders', or end
-    #[arg(long, value_name = "POINT", default_value = "end")]
-    pub(super) at: String,
     /// List what became of it, the newest first, up to the point
     #[arg(long)]
     pub(super) history: bool,
     /// With --history: so many changes at most, and all of the last one's transaction; 0 for all
     #[arg(long, value_name = "N", default_value_t = 100, requires = "history")]
     pub(super) limit: u64,
-    #[command(flatten)]
-    pub(super) store: StoreArgs,
-    /// Along the history that ends with this timeline: its number, or the name of its folder
-    #[arg(long, value_name = "N")]
-    pub(super) timeline: Option<String>,
-    /// A server to ask for names of columns that the log does not have: mysql://user@host:port
-    #[arg(long, value_name = "URL")]
-    pub(super) schema: Option<Secret>,
-    /// The columns of the table were as they are on that server now: take their names without proof
-    #[arg(long, requires = "schema")]
-    pub(super) columns_as_now: bool,
-    #[command(flatten)]
-    pub(super) server: ServerFlags,
     /// Print JSON
     #[arg(long)]
     pub(super) json: bool,

@@ -4,32 +4,16 @@ mod args;
 mod json;
 mod page;
 
-use super::args::time_range;
+use super::args::past::Asked;
 use super::exit::{EXIT_OK, EXIT_PROBLEM, print_result, usage_error};
-use super::opened::searched::{choose, definitions};
-use super::show::connect;
 use super::style;
 pub(super) use args::RowArgs;
-use jiff::tz::TimeZone;
 use past::{Key, Line, Request};
-use points::table::TableName;
-use repair::detail::Known;
-use repair::history::Until;
-use repair::searched::SearchedSource;
 use std::process::ExitCode;
-
-/// What is asked for.
-struct Asked {
-    sources: Vec<SearchedSource>,
-    table: TableName,
-    key: Key,
-    at: Until,
-    known: Known,
-}
 
 /// Runs `binlogd row`.
 pub(super) fn execute(args: &RowArgs) -> ExitCode {
-    let mut asked = match asked(args) {
+    let mut asked = match args.past.asked() {
         Ok(asked) => asked,
         Err(error) => return usage_error(&error),
     };
@@ -42,34 +26,12 @@ pub(super) fn execute(args: &RowArgs) -> ExitCode {
     }
 }
 
-fn asked(args: &RowArgs) -> Result<Asked, String> {
-    let zone = TimeZone::system();
-    let at = Until::parse(&args.at, &|text| time_range::of_point(text, &zone))
-        .map_err(|why| format!("--at: {why}"))?;
-    let plain = args.table.replace('`', "");
-    let Some((schema, table)) =
-        plain.split_once('.').filter(|(schema, table)| !schema.is_empty() && !table.is_empty())
-    else {
-        return Err(format!("{:?} is no table: write SCHEMA.TABLE, as shop.orders", args.table));
-    };
-    let table = TableName { schema: schema.to_owned(), table: table.to_owned() };
-    let sources = choose(&args.data_dir, &args.store, None)?;
-    if sources.len() > 1 {
-        return Err("there are several sources: choose one with --source".to_owned());
-    }
-    let known = match connect(args.schema.as_ref(), &args.server, "--schema")? {
-        None => Known::default(),
-        server => Known::new(server, definitions(&args.data_dir, &args.store)?, args.columns_as_now),
-    };
-    Ok(Asked { sources, table, key: Key::given(&args.key), at, known })
-}
-
 /// True when the log tells all of it.
 fn answer(args: &RowArgs, asked: &mut Asked) -> Result<bool, String> {
-    let source = asked.sources.first().ok_or("there is no source")?;
-    let line = Line::of(source, args.timeline.as_deref())?;
-    let request = Request { line: &line, table: &asked.table, key: &asked.key, at: &asked.at };
-    let row = format!("{} {}, {}", asked.table, asked.key.text(), asked.at);
+    let line = Line::of(&asked.source, args.past.timeline.as_deref())?;
+    let key = Key::given(&args.key);
+    let request = Request { line: &line, table: &asked.table, key: &key, at: &asked.at };
+    let row = format!("{} {}, {}", asked.table, key.text(), asked.at);
     let (is_sure, text) = if args.history {
         let history = past::history(&request, args.limit, &mut asked.known)?;
         let text = if args.json { json::history(&history) } else { page::history(&row, &history) };
