@@ -220,6 +220,11 @@ mod tests {
         assert_eq!((fault.level, &*fault.what), (Level::Warning, "wsrep_gtid_mode: OFF"));
         let fault = only_fault(&node(GALERA_GTIDS, "OFF"), &Wanted { hosts: 3, ..wanted() });
         assert_eq!(fault.level, Level::Error, "{fault:?}");
+        let fault = only_fault(&node(GALERA_GTIDS, "ON"), &Wanted { hosts: 3, ..wanted() });
+        assert_eq!(
+            fault.what,
+            "semi-sync: rpl_semi_sync_master_wait_no_slave is ON, on a member of a cluster"
+        );
         assert!(
             only_fault(&with(node(GALERA_GTIDS, "ON"), "log_bin", Some("OFF")), &wanted())
                 .why

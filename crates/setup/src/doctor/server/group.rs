@@ -16,12 +16,12 @@ pub(super) fn examine(facts: &Facts) -> Option<Finding> {
     ))
 }
 
-/// Of a member, instead of what holds for a server alone.
+/// Of a member, and of one of several nodes of Galera, instead of what holds for a server alone.
 pub(super) fn wait_no_replica(facts: &Facts, name: &str) -> Finding {
     if !facts.is_on(name) {
-        return Finding::ok(format!("semi-sync: {name} is OFF, as it must be in a group"));
+        return Finding::ok(format!("semi-sync: {name} is OFF, as it must be in a cluster"));
     }
-    Finding::warning(format!("semi-sync: {name} is ON, on a member of a group"))
+    Finding::warning(format!("semi-sync: {name} is ON, on a member of a cluster"))
         .because("binlogd reads from one member, and on the others every commit waits for the timeout. OFF on each of them")
         .fixed_by_setting(facts, name, "OFF")
 }
