@@ -5,7 +5,7 @@
 //!   → one walk over the log: where the tables change, what they were    scan.rs, ddl.rs
 //!     called before, what cannot be followed
 //!   → the server: rights, settings, names, what a killed run has left   target.rs
-//!   → the dump's statements of the tables into schemas of our own       dump.rs
+//!   → the dump's statements of the tables into schemas of our own       dump.rs, load.rs
 //!   → the log's row events of the tables, and their definitions         apply.rs, rows.rs
 //!   → foreign keys left out, counted, summed, one RENAME                target.rs
 //! ```
@@ -20,6 +20,7 @@ mod choice;
 mod ddl;
 mod dump;
 mod followed;
+mod load;
 mod rows;
 mod scan;
 mod target;
@@ -29,6 +30,7 @@ use self::apply::Applier;
 use self::ddl::Statement;
 use self::dump::{Cutter, Piece};
 use self::followed::{Followed, quoted};
+use self::load::Loader;
 use self::target::Target;
 use archive::chain::history::History;
 use archive::plain_stream::PlainStream;
@@ -153,7 +155,7 @@ pub fn restore(
         Applier::new(&mut target, &followed).tell_format(origin.copied, file)?;
     }
     let stream = PlainStream::open(origin.reader, &backup.backup.file).map_err(|error| error.to_string())?;
-    let mut work = Work { target, followed: &followed, is_over, tell };
+    let mut work = Work { target, into: wanted.into, followed: &followed, is_over, tell };
     let done = work.make(BufReader::with_capacity(BUFFER_BYTES, stream), &mut answer, |work, cascades| {
         let all = [&scan.cascades[..], cascades].concat();
         choice::begin(record, course.stretch.is_none(), |begin| {
@@ -188,6 +190,7 @@ fn check_names(pairs: &[(TableName, TableName)]) -> Result<(), String> {
 /// A run on the target.
 struct Work<'a> {
     target: Target,
+    into: &'a ConnectOptions,
     followed: &'a Followed,
     is_over: &'a AtomicBool,
     tell: &'a dyn Fn(&str),
@@ -203,6 +206,7 @@ impl Work<'_> {
     ) -> Result<(), String> {
         (self.tell)("the dump is read, and what it has of the tables is loaded");
         let mut cutter = Cutter::new(stream, self.followed, self.target.statement_bytes_max);
+        let mut loader = Loader::new(self.into)?;
         let (mut names, mut has_zone, mut cascades) = (String::new(), false, Vec::new());
         while let Some(piece) = cutter.next().map_err(|error| format!("the backup: {error}"))? {
             if self.is_over.load(Ordering::Relaxed) {
@@ -215,27 +219,25 @@ impl Work<'_> {
                         names.clone_from(&sql);
                     }
                     self.target.run(&sql)?;
+                    loader.say(&sql)?;
                 }
                 Piece::Schema(schema, sql) => self.schema(&schema, &sql)?,
                 Piece::Definition(table, sql) => {
                     let statement = Statement { schema: table.schema.clone(), text: sql, sql_mode: 0 };
                     cascades.extend(statement.cascades()?);
-                    self.definition(&statement, &names)?;
+                    let scratch = self.definition(&statement, &names)?;
+                    loader.say(&format!("USE {}", quoted(&scratch)))?;
                 }
                 Piece::Rows(table, _) if !has_zone => {
                     return Err(format!(
                         "the dump does not say in which time zone it has the times of {table} (--skip-tz-utc), so nobody knows what they were"
                     ));
                 }
-                Piece::Rows(table, sql) => {
-                    let loaded = self.target.connection.query_bytes(&sql);
-                    loaded.map_err(|error| {
-                        format!("rows of {table}: the target: {}", error.in_its_own_words())
-                    })?;
-                }
+                Piece::Rows(table, sql) => loader.rows(table, sql)?,
                 Piece::Trigger(table, name) => answer.triggers.push(format!("{name} of {table}")),
             }
         }
+        loader.end()?;
         self.target.run("SET NAMES utf8mb4")?;
         let (applied, triggers) = log(self, &cascades)?;
         answer.applied = applied;
@@ -250,13 +252,16 @@ impl Work<'_> {
         self.target.mark(&scratch)
     }
 
-    /// Definitions stand in UTF-8 in a dump, whatever its rows are written in.
-    fn definition(&mut self, statement: &Statement, names: &str) -> Result<(), String> {
+    /// Makes a table; its scratch schema. Definitions stand in UTF-8 in a dump, whatever its rows are written in.
+    fn definition(&mut self, statement: &Statement, names: &str) -> Result<String, String> {
         let scratch = self.followed.scratch(&statement.schema).unwrap_or_default().to_owned();
         self.target.run(&format!("USE {}", quoted(&scratch)))?;
         self.target.run("SET @@session.character_set_client = utf8mb4")?;
         self.target.run(&statement.rewritten(self.followed, &scratch)?)?;
-        if names.is_empty() { Ok(()) } else { self.target.run(names) }
+        if !names.is_empty() {
+            self.target.run(names)?;
+        }
+        Ok(scratch)
     }
 
     fn finish(&mut self, wanted: &Wanted<'_>, answer: &mut Answer) -> Result<(), String> {

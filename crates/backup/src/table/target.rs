@@ -42,18 +42,28 @@ fn in_words(error: WireError) -> String {
 }
 
 impl Target {
+    /// A session in which rows can be put into tables.
+    ///
+    /// # Errors
+    /// In words.
+    pub(super) fn session(into: &ConnectOptions) -> Result<Connection, String> {
+        let mut connection = Connection::connect(into).map_err(in_words)?;
+        connection.set_timeout(STATEMENT_MAX);
+        prepare(&mut connection, Purpose::Applier).map_err(|error| format!("the target: {error}"))?;
+        connection.query("SET @@session.foreign_key_checks = 0").map_err(in_words)?;
+        Ok(connection)
+    }
+
     /// Connects, and looks at what would make something else of it.
     ///
     /// # Errors
     /// In words, what is in the way.
     pub(super) fn look(into: &ConnectOptions, accept: &[String]) -> Result<Target, String> {
-        let mut connection = Connection::connect(into).map_err(in_words)?;
+        let mut connection = Target::session(into)?;
         let identity = SourceIdentity::ask(&mut connection).map_err(in_words)?;
         if identity.is_read_only {
             return Err("the target is read only (read_only, super_read_only): a replica gets the table from its source, so restore it there".to_owned());
         }
-        connection.set_timeout(STATEMENT_MAX);
-        prepare(&mut connection, Purpose::Applier).map_err(|error| format!("the target: {error}"))?;
         let found =
             deviations(&mut connection, identity.kind, Applier::Statements, accept).map_err(in_words)?;
         let mut found = found.iter().filter(|one| !HARMLESS.contains(&one.name));
@@ -64,7 +74,6 @@ impl Target {
                 one.name
             ));
         }
-        connection.query("SET @@session.foreign_key_checks = 0").map_err(in_words)?;
         connection.allow_several_statements().map_err(in_words)?;
         let packet = connection.query("SELECT @@max_allowed_packet").map_err(in_words)?;
         let statement_bytes_max =
