@@ -13,6 +13,8 @@ try_repository() {
     sign_packages "$NEW" 1
     WAY=apt
     for suite in bookworm trixie; do try_suite "$suite"; done
+    WAY=dpkg
+    choose_debian bookworm
 }
 
 # sign_packages FOLDER SECONDS: as of so many seconds after the commit. apt takes no list that is older than the one it has.
@@ -28,6 +30,8 @@ hand_out() { rm -rf "$DEMO/www" && cp -r "$DEMO/release/${1##*/}" "$DEMO/www"; }
 try_suite() {
     local started installed_ms commands changed
     choose_debian "$1"
+    # Of what was tried before.
+    rm -rf "$DEMO"/{source,ledger,copy}
     DEBIAN=$DEMO/$1/root
     new_debian "$DEMO/$1"
     ln -sfn "$DEBIAN/var/lib/binlogd" "$DEMO/copy"
@@ -59,7 +63,6 @@ try_suite() {
     compare_with_ledger
     end_system
     end_source
-    rm -rf "$DEMO"/{source,ledger,copy}
 }
 
 # As docs/install.md has it.
