@@ -146,7 +146,7 @@ impl Incoming<'_> {
 
 /// Uploads a stream to its end, as the backup `id` of a source. `progress` is told plain bytes as they are in the store.
 ///
-/// Each of [`THREADS`] reads a piece, and makes and uploads its object, while the next thread reads: who writes the stream waits
+/// Each of several threads reads a piece, and makes and uploads its object, while the next thread reads: who writes the stream waits
 /// only when all of them are busy.
 ///
 /// # Errors
