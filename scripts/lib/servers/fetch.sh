@@ -324,6 +324,7 @@ WRAPPER
 }
 
 # Of a server with --wsrep-on=ON: where its scripts find what they call (WSREP_PATH), and the library that it loads (WSREP_PROVIDER).
+# shellcheck disable=SC2034,SC2153  # For run.sh, whose NAME it is.
 load_galera() {
     need ps procps
     need ss iproute2
