@@ -136,7 +136,7 @@ pub fn run(config: Config, reload: &Reload<'_>) -> anyhow::Result<()> {
     daemon.admin = daemon.start_admin()?;
     daemon.start_serving()?;
     daemon.start_sources()?;
-    daemon.notifying = Some(Notifying::start(daemon.config.notify.as_ref(), &daemon.monitor)?);
+    daemon.notifying = Some(Notifying::start(daemon.config.notify.as_ref(), &daemon.monitor));
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         data_dir = %daemon.monitor.data_dir().display(),

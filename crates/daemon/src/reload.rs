@@ -39,8 +39,8 @@ impl Daemon {
             serve.shared().set_room(self.room_for_readers(&new));
         }
         let mut restart = changed_global_keys(&self.config, &new);
-        let notifies = self.reload_notifying(&new);
-        restart.retain(|key| key != "disk_warn" && !(notifies && key == "[notify]"));
+        self.reload_notifying(&new);
+        restart.retain(|key| key != "disk_warn" && key != "[notify]");
         self.config.disk_warn = new.disk_warn;
         self.monitor.disk.set_warn(new.disk_warn);
         if !restart.is_empty() {
@@ -127,20 +127,13 @@ impl Daemon {
         (added, again)
     }
 
-    /// Takes up other receivers, which are told the state of each source once. Whether those of `new` are told now.
-    fn reload_notifying(&mut self, new: &Config) -> bool {
-        if self.config.notify == new.notify {
-            return true;
-        }
-        match Notifying::start(new.notify.as_ref(), &self.monitor) {
-            Ok(notifying) => {
-                (self.notifying, self.config.notify) = (Some(notifying), new.notify.clone());
-                true
-            }
-            Err(error) => {
-                tracing::error!("[notify] goes on as it was: {error:#}");
-                false
-            }
+    /// Takes up other receivers, which are told the state of each source once.
+    fn reload_notifying(&mut self, new: &Config) {
+        if self.config.notify != new.notify {
+            // Those before end first: what they say is not of the new ones.
+            self.notifying = None;
+            self.notifying = Some(Notifying::start(new.notify.as_ref(), &self.monitor));
+            self.config.notify = new.notify.clone();
         }
     }
 

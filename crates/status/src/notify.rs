@@ -14,7 +14,7 @@ pub struct ReceiverStatus {
     pub key: String,
     /// True while the last try failed. It is tried again.
     pub down: bool,
-    /// True after an internal error of binlogd: it is not tried again before a restart.
+    /// True after an internal error of binlogd, and where the system had no thread for it: it is not tried again before a restart.
     pub ended: bool,
     /// Tries that failed, since the daemon started.
     pub failures: u64,
@@ -58,9 +58,9 @@ impl NotifyMonitor {
         })
     }
 
-    /// Its thread has ended by an error of ours.
-    pub fn ended(&self, key: &str) {
-        self.failed(key, "an internal error of binlogd");
+    /// It has no thread any more, and why.
+    pub fn ended(&self, key: &str, why: &str) {
+        self.failed(key, why);
         self.change(key, |receiver| std::mem::replace(&mut receiver.ended, true));
     }
 
@@ -86,7 +86,7 @@ mod tests {
         assert!(!notify.reached("command"));
         assert!(notify.failed("webhook", "refused") && !notify.failed("webhook", "late"));
         assert!(notify.reached("webhook") && !notify.reached("webhook"));
-        notify.ended("webhook");
+        notify.ended("webhook", "an internal error");
         let webhook = notify.status().pop().unwrap();
         assert_eq!((webhook.failures, webhook.down, webhook.ended), (3, true, true));
         notify.configure(&["webhook"]);

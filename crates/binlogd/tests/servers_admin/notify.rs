@@ -100,7 +100,19 @@ fn a_change_is_told_and_a_receiver_that_was_down_is_told_the_newest() {
          net_read_timeout = '2s'\nheartbeat_period = '500ms'\nbackoff_max = '500ms'\n",
         server.port()
     );
-    let mut daemon = Daemon::start_from(&source);
+    // Without certificates of authorities, as in the image: it is this receiver that cannot be reached, and nothing else.
+    let no_certificates = tempfile::tempdir().unwrap();
+    let nothing = no_certificates.path().display().to_string();
+    let environment = [
+        ("SSL_CERT_DIR".to_owned(), nothing.clone()),
+        ("SSL_CERT_FILE".to_owned(), format!("{nothing}/none")),
+    ];
+    let secure = "[notify]\nheartbeat = 'https://127.0.0.1:1/TOKEN'\nheartbeat_every = '1s'\n";
+    let mut daemon = Daemon::start_from_in(&environment, "", &format!("{secure}{source}"));
+    daemon.wait_until(|source| source["state"] == "receiving", PATIENCE);
+    daemon.wait_log("heartbeat in [notify] cannot be reached", PATIENCE);
+    let why = daemon.status()["notify"][0]["last_error"]["message"].to_string();
+    assert!(why.contains("No CA certificates"), "{why}");
     assert!(beats.try_recv().is_err(), "nothing is configured yet");
     // A reload takes it up.
     daemon.write_config(&format!("{notify}{source}"));
@@ -146,7 +158,7 @@ fn a_change_is_told_and_a_receiver_that_was_down_is_told_the_newest() {
     while beats.try_recv().is_ok() {}
     beat();
     let log = daemon.log();
-    assert_eq!(log.matches("in [notify] cannot be reached").count(), 1, "{log}");
+    assert_eq!(log.matches("webhook in [notify] cannot be reached").count(), 1, "{log}");
     let status = daemon.status().to_string();
     assert!(!log.contains("TOKEN") && !status.contains("TOKEN"), "a URL is shown");
     daemon.kill();

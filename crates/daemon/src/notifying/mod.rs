@@ -7,7 +7,6 @@ mod teller;
 use self::receiver::Http;
 use self::teller::{Message, Now, Teller};
 use crate::keeper::{Chore, Keeper, Retry};
-use anyhow::Context;
 use config::NotifyConfig;
 use jiff::Timestamp;
 use source::stop::StopSignal;
@@ -24,24 +23,17 @@ pub(super) struct Notifying {
 }
 
 impl Notifying {
-    /// Starts a thread for each receiver.
-    ///
-    /// # Errors
-    /// When a URL is none, or the system has no thread left. Whoever was told before goes on to be told.
-    pub(super) fn start(
-        config: Option<&NotifyConfig>,
-        monitor: &Arc<DaemonMonitor>,
-    ) -> anyhow::Result<Notifying> {
-        let receivers = config.map_or_else(|| Ok(Vec::new()), receivers_of)?;
+    /// Starts a thread for each receiver. One for which the system has none is shown as ended: all else goes on without it.
+    pub(super) fn start(config: Option<&NotifyConfig>, monitor: &Arc<DaemonMonitor>) -> Notifying {
+        let receivers = config.map(receivers_of).unwrap_or_default();
         let keys: Vec<&str> = receivers.iter().map(|(key, _)| *key).collect();
-        let threads = receivers.into_iter().map(|(key, does)| {
-            let receiver = Receiver { key, does, monitor: monitor.clone() };
-            // Nothing is published before all is configured.
-            Keeper::start(format!("notify-{key}"), LOOK, receiver).context("cannot start a thread")
-        });
-        let notifying = Notifying { keepers: threads.collect::<anyhow::Result<_>>()? };
         monitor.notify.configure(&keys);
-        Ok(notifying)
+        let threads = receivers.into_iter().filter_map(|(key, does)| {
+            let receiver = Receiver { key, does, monitor: monitor.clone() };
+            let no_thread = |error| ended(monitor, key, &format!("the system gives no thread: {error}"));
+            Keeper::start(format!("notify-{key}"), LOOK, receiver).map_err(no_thread).ok()
+        });
+        Notifying { keepers: threads.collect() }
     }
 }
 
@@ -63,7 +55,7 @@ enum Does {
     Beat(Http, Duration, Retry),
 }
 
-fn receivers_of(config: &NotifyConfig) -> anyhow::Result<Vec<(&'static str, Does)>> {
+fn receivers_of(config: &NotifyConfig) -> Vec<(&'static str, Does)> {
     let mut receivers: Vec<(&'static str, Does)> = Vec::new();
     let teller = || Teller::new(config.at_most_every);
     if let Some(command) = config.command.clone() {
@@ -71,16 +63,16 @@ fn receivers_of(config: &NotifyConfig) -> anyhow::Result<Vec<(&'static str, Does
         receivers.push(("command", Does::Tell(teller(), tell)));
     }
     if let Some(url) = &config.webhook {
-        let http = Http::new("webhook", url)?;
+        let mut http = Http::new(url);
         receivers
             .push(("webhook", Does::Tell(teller(), Box::new(move |message, _| http.ask(Some(message))))));
     }
     if let Some(url) = &config.heartbeat {
         let every = config.heartbeat_every;
         let retry = Retry::new(LOOK.min(every), every);
-        receivers.push(("heartbeat", Does::Beat(Http::new("heartbeat", url)?, every, retry)));
+        receivers.push(("heartbeat", Does::Beat(Http::new(url), every, retry)));
     }
-    Ok(receivers)
+    receivers
 }
 
 struct Receiver {
@@ -131,10 +123,16 @@ impl Chore for Receiver {
     }
 
     fn has_failed(&mut self) {
-        self.monitor.notify.ended(self.key);
-        let text = format!("{} in [notify] is not told any more: an internal error of binlogd", self.key);
-        self.monitor.note(Level::Warning, "notify", text);
+        ended(&self.monitor, self.key, "an internal error of binlogd");
     }
+}
+
+/// Says that a receiver has no thread any more.
+fn ended(monitor: &DaemonMonitor, key: &str, why: &str) {
+    monitor.notify.ended(key, why);
+    let text = format!("{key} in [notify] is not told any more: {why}");
+    tracing::error!("{text}");
+    monitor.note(Level::Warning, "notify", text);
 }
 
 /// Of each source, and, without a name, of the daemon itself.

@@ -2,7 +2,6 @@
 
 use super::teller::Message;
 use crate::child;
-use anyhow::Context;
 use config::password::{PASSWORD_VARIABLE, URL_PASSWORD_VARIABLE};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, Url};
@@ -49,42 +48,60 @@ fn line(message: &Message) -> Result<Vec<u8>, String> {
     Ok(line)
 }
 
-/// A URL, and what it takes to ask it.
+/// A URL that is asked.
 pub(super) struct Http {
+    url: Secret,
+    /// `None` until it could be had. A system that lacks something for it, such as certificates, concerns this receiver alone.
+    way: Option<Way>,
+}
+
+/// What it takes to ask.
+struct Way {
     url: Url,
     client: Client,
     runtime: Runtime,
 }
 
 impl Http {
-    /// For the key of `[notify]`. No request is sent.
-    ///
-    /// # Errors
-    /// When it is no URL, or the system gives no descriptor.
-    pub(super) fn new(key: &str, url: &Secret) -> anyhow::Result<Http> {
-        // Another part of the process may have done so already.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let url = Url::parse(url.expose()).with_context(|| format!("{key} in [notify] is no URL"))?;
-        let client = Client::builder().timeout(REQUEST_MAX).redirect(Policy::none()).build();
-        let client = client.map_err(|error| anyhow::anyhow!("{key} in [notify]: {}", in_words(error)))?;
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        Ok(Http { url, client, runtime })
+    /// No request is sent.
+    pub(super) fn new(url: &Secret) -> Http {
+        Http { url: url.clone(), way: None }
     }
 
     /// Asks; with a message, posts it.
     ///
     /// # Errors
-    /// In words, when the answer is not 2xx, or there is none in time.
-    pub(super) fn ask(&self, message: Option<&Message>) -> Result<(), String> {
+    /// In words, when the answer is not 2xx, or there is none in time, or the system lacks what it takes to ask.
+    pub(super) fn ask(&mut self, message: Option<&Message>) -> Result<(), String> {
+        let way = match &mut self.way {
+            Some(way) => way,
+            none => none.insert(Way::to(&self.url)?),
+        };
         let method = if message.is_some() { Method::POST } else { Method::GET };
-        let mut request = self.client.request(method, self.url.clone());
+        let mut request = way.client.request(method, way.url.clone());
         if let Some(message) = message {
             request = request.header("content-type", "application/json").body(line(message)?);
         }
         // Inside: the clock of the request is that of the runtime.
-        let answer = self.runtime.block_on(async { request.send().await }).map_err(in_words)?;
+        let answer = way.runtime.block_on(async { request.send().await }).map_err(in_words)?;
         let status = answer.status();
         if status.is_success() { Ok(()) } else { Err(format!("it answers {status}")) }
+    }
+}
+
+impl Way {
+    fn to(url: &Secret) -> Result<Way, String> {
+        // Another part of the process may have done so already.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let url = Url::parse(url.expose()).map_err(|error| format!("it is no URL: {error}"))?;
+        let mut client = Client::builder().timeout(REQUEST_MAX).redirect(Policy::none());
+        if url.scheme() == "http" {
+            // Otherwise it wants certificates of authorities for this too.
+            client = client.tls_certs_only([]);
+        }
+        let client = client.build().map_err(in_words)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        Ok(Way { url, client, runtime: runtime.map_err(|error| error.to_string())? })
     }
 }
 
