@@ -1,7 +1,9 @@
 //! The rows of a dump, on several sessions of the target at once while the next ones are read.
 //!
-//! Each session hears all settings in their order, and a part of the rows: in which order rows get into a table makes nothing else of it.
+//! Each session hears all settings in their order, and a part of the rows: in which order rows get into a table makes nothing else of it. The few
+//! tables that take no row with a lower number than those before get all of theirs from the first session.
 
+use super::followed::quoted;
 use super::target::Target;
 use codec::packet::printable;
 use points::table::TableName;
@@ -26,6 +28,8 @@ enum Order {
 pub(super) struct Loader {
     sessions: Vec<Session>,
     next: usize,
+    /// Tables whose rows must come in their order.
+    in_order: Vec<TableName>,
 }
 
 #[derive(Debug)]
@@ -53,7 +57,7 @@ impl Loader {
             let thread = thread.map_err(|error| format!("no thread can be begun: {error}"))?;
             sessions.push(Session { orders, thread });
         }
-        Ok(Loader { sessions, next: 0 })
+        Ok(Loader { sessions, next: 0, in_order: Vec::new() })
     }
 
     /// A setting, for all rows that follow.
@@ -64,13 +68,25 @@ impl Loader {
         (0..self.sessions.len()).try_for_each(|at| self.give(at, Order::Say(sql.to_owned())))
     }
 
+    /// A table that is there now, in a schema of this name on the target.
+    ///
+    /// # Errors
+    /// Why a session has ended.
+    pub(super) fn table(&mut self, table: &TableName, schema: &str, definition: &str) -> Result<(), String> {
+        if must_ascend(definition) {
+            self.in_order.push(table.clone());
+        }
+        self.say(&format!("USE {}", quoted(schema)))
+    }
+
     /// Rows of a table that is there.
     ///
     /// # Errors
     /// Why a session has ended.
     pub(super) fn rows(&mut self, table: TableName, sql: Vec<u8>) -> Result<(), String> {
         // Of rows that others would take the place of (REPLACE, IGNORE) the order counts.
-        let at = if sql.starts_with(b"INSERT INTO") { self.next } else { 0 };
+        let is_free = sql.starts_with(b"INSERT INTO") && !self.in_order.contains(&table);
+        let at = if is_free { self.next } else { 0 };
         self.next = (self.next + 1) % self.sessions.len();
         self.give(at, Order::Rows(table, sql))
     }
@@ -102,6 +118,13 @@ impl Drop for Loader {
     }
 }
 
+/// Whether the table refuses a row whose number is below the last: a column that numbers the documents of a full-text index does, and so does
+/// AUTO_INCREMENT of ARCHIVE. A definition that has the words elsewhere costs time only.
+fn must_ascend(definition: &str) -> bool {
+    let definition = definition.to_ascii_uppercase();
+    ["FTS_DOC_ID", "ENGINE=ARCHIVE"].iter().any(|words| definition.contains(words))
+}
+
 fn obey(mut connection: Connection, orders: &Receiver<Order>) -> Result<(), String> {
     for order in orders {
         let done = match &order {
@@ -117,4 +140,18 @@ fn obey(mut connection: Connection, orders: &Receiver<Order>) -> Result<(), Stri
         })?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_that_must_ascend_are_known() {
+        assert!(must_ascend("CREATE TABLE `t` (\n  `FTS_DOC_ID` bigint unsigned NOT NULL\n) ENGINE=InnoDB;"));
+        assert!(must_ascend("CREATE TABLE `t` (\n  `id` int NOT NULL AUTO_INCREMENT\n) ENGINE=ARCHIVE;"));
+        assert!(!must_ascend(
+            "CREATE TABLE `archive` (\n  `id` int NOT NULL AUTO_INCREMENT\n) ENGINE=InnoDB;"
+        ));
+    }
 }

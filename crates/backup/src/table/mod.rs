@@ -226,7 +226,7 @@ impl Work<'_> {
                     let statement = Statement { schema: table.schema.clone(), text: sql, sql_mode: 0 };
                     cascades.extend(statement.cascades()?);
                     let scratch = self.definition(&statement, &names)?;
-                    loader.say(&format!("USE {}", quoted(&scratch)))?;
+                    loader.table(&table, &scratch, &statement.text)?;
                 }
                 Piece::Rows(table, _) if !has_zone => {
                     return Err(format!(

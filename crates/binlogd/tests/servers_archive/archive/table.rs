@@ -10,7 +10,8 @@ use std::cell::Cell;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Of several kinds: foreign key, generated and invisible columns, partitions, no primary key, and one that a foreign key empties.
+/// Of several kinds: foreign key, generated and invisible columns, partitions, no primary key, one that a foreign key empties, and two of several
+/// statements in the dump, of which the second takes rows in their order only.
 const TABLES: &str = "
     CREATE TABLE shop.people (id INT PRIMARY KEY, name VARCHAR(50));
     INSERT INTO shop.people VALUES (1, 'Ann'), (2, 'Bob'), (3, 'Cy'), (4, 'Di');
@@ -27,7 +28,11 @@ const TABLES: &str = "
     INSERT INTO shop.other VALUES (1, 1);
     INSERT INTO shop.lines (person, price, doc, bytes) VALUES (1, 10, '{\"a\": [1, 2]}', x'00275c0aff'), (2, 20, NULL, ''), (3, 30, '7', NULL);
     INSERT INTO shop.parted VALUES (1, 1), (2, 20), (3, 30);
-    INSERT INTO shop.keyless VALUES (1, 'it''s\\n;'), (1, 'it''s\\n;'), (2, 'caf\u{e9}'), (NULL, NULL);";
+    INSERT INTO shop.keyless VALUES (1, 'it''s\\n;'), (1, 'it''s\\n;'), (2, 'caf\u{e9}'), (NULL, NULL);
+    CREATE TABLE shop.many (id INT PRIMARY KEY, t VARCHAR(200));
+    INSERT INTO shop.many WITH RECURSIVE n AS (SELECT 1 AS i UNION ALL SELECT i + 1 FROM n WHERE i < 900) SELECT i, CONCAT('it''s;', REPEAT('x', 90)) FROM n;
+    CREATE TABLE shop.found (FTS_DOC_ID BIGINT UNSIGNED AUTO_INCREMENT NOT NULL PRIMARY KEY, t VARCHAR(200), FULLTEXT (t));
+    INSERT INTO shop.found (t) SELECT t FROM shop.many ORDER BY id;";
 
 /// What happens behind the backup: changes, definitions, an online change of a table as the tools make it, XA, packed transactions.
 const CHANGES: &str = "
@@ -57,7 +62,7 @@ const CHANGES: &str = "
     CREATE TABLE late (id INT PRIMARY KEY, t TEXT); INSERT INTO late VALUES (1, REPEAT('x', 60000)), (2, 'y'); TRUNCATE TABLE late;
     INSERT INTO late VALUES (3, 'z');";
 
-const BACK: [&str; 5] = ["lines", "parted", "keyless", "made", "late"];
+const BACK: [&str; 7] = ["lines", "parted", "keyless", "made", "late", "many", "found"];
 
 struct Scene {
     shop: Shop,
@@ -150,8 +155,8 @@ fn brings_tables_back(name: &str) {
     source.sql(TABLES);
     source.sql("CREATE DATABASE binlogd_restore_mine; CREATE TABLE binlogd_restore_mine.kept (id INT)");
     wait_archived(&scene.shop.daemon, source);
-    // A statement a row, so that each session that loads gets some of each table.
-    scene.shop.back_up(&["--", "--skip-extended-insert"]);
+    // The shortest statements of several rows that it makes, so that each session that loads gets some of the large tables.
+    scene.shop.back_up(&["--", "--net-buffer-length=4096"]);
     let is_mysql = name.starts_with("mysql");
     source.sql(CHANGES);
     let packs = if is_mysql {
