@@ -4,7 +4,7 @@
 mod receiver;
 mod teller;
 
-use self::receiver::Http;
+use self::receiver::{Failure, Http};
 use self::teller::{Message, Now, Teller};
 use crate::keeper::{Chore, Keeper, Retry};
 use config::NotifyConfig;
@@ -45,7 +45,7 @@ impl Drop for Notifying {
 }
 
 /// Tells a message, or says why not.
-type Tell = Box<dyn FnMut(&Message, &StopSignal) -> Result<(), String> + Send>;
+type Tell = Box<dyn FnMut(&Message, &StopSignal) -> Result<(), Failure> + Send>;
 
 /// What is done with a receiver.
 enum Does {
@@ -87,19 +87,31 @@ impl Chore for Receiver {
         match &mut self.does {
             Does::Tell(teller, tell) => {
                 let time = Timestamp::now();
-                for message in teller.due(judgements(&self.monitor, time), Instant::now(), &time.to_string())
-                {
+                let due = teller.due(judgements(&self.monitor, time), Instant::now(), &time.to_string());
+                let (mut was_told, mut has_failed) = (false, false);
+                for message in due {
                     let told = tell(&message, stop);
                     if stop.is_requested() {
+                        return LOOK;
+                    }
+                    let Err(failure) = told else {
+                        teller.was_told(&message, Instant::now());
+                        was_told = true;
+                        continue;
+                    };
+                    has_failed = true;
+                    let is_refusal = failure.is_refusal;
+                    published(&self.monitor, self.key, Err(failure));
+                    // What it does not take may not keep it from what it takes.
+                    if !is_refusal {
                         break;
                     }
-                    match &told {
-                        Ok(()) => teller.was_told(&message, Instant::now()),
-                        Err(_) => teller.failed(Instant::now()),
-                    }
-                    if !published(&self.monitor, self.key, told) {
-                        break;
-                    }
+                }
+                // Once a round, whatever else it took.
+                if has_failed {
+                    teller.failed(Instant::now());
+                } else if was_told {
+                    published(&self.monitor, self.key, Ok(()));
                 }
                 LOOK
             }
@@ -144,9 +156,9 @@ fn judgements(monitor: &DaemonMonitor, now: Timestamp) -> Vec<Now> {
 }
 
 /// Says what came of a try, once for each change and not for each try. Whether it went well.
-fn published(monitor: &DaemonMonitor, key: &str, told: Result<(), String>) -> bool {
+fn published(monitor: &DaemonMonitor, key: &str, told: Result<(), Failure>) -> bool {
     match &told {
-        Err(why) if monitor.notify.failed(key, why) => {
+        Err(Failure { why, .. }) if monitor.notify.failed(key, why) => {
             tracing::warn!("{key} in [notify] cannot be reached, and is tried again: {why}");
             monitor.note(Level::Warning, "notify", format!("{key} in [notify] cannot be reached: {why}"));
         }
@@ -162,6 +174,43 @@ fn published(monitor: &DaemonMonitor, key: &str, told: Result<(), String>) -> bo
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What is told in one round of a daemon with two sources, of which one is refused or cannot be told.
+    fn told_in_a_round(is_refusal: bool) -> (Vec<String>, Arc<DaemonMonitor>) {
+        let monitor = Arc::new(DaemonMonitor::new(std::path::Path::new("data")));
+        for name in ["a", "b"] {
+            monitor.add(Arc::new(status::SourceMonitor::new(name)));
+        }
+        monitor.notify.configure(&["command"]);
+        let (to, told) = std::sync::mpsc::channel();
+        let tell: Tell = Box::new(move |message, _| {
+            let name = message.source.clone().unwrap_or_default();
+            if name == "a" {
+                return Err(Failure { why: "it answers 400".to_owned(), is_refusal });
+            }
+            to.send(name).unwrap();
+            Ok(())
+        });
+        let does = Does::Tell(Teller::new(Duration::ZERO), tell);
+        let mut receiver = Receiver { key: "command", does, monitor: monitor.clone() };
+        receiver.round(&StopSignal::new());
+        // It is left alone for a while.
+        receiver.round(&StopSignal::new());
+        (told.try_iter().collect(), monitor)
+    }
+
+    #[test]
+    fn a_message_that_is_refused_holds_no_other_up() {
+        let (mut told, monitor) = told_in_a_round(true);
+        told.sort();
+        assert_eq!(told, ["", "b"]);
+        let command = monitor.notify.status().remove(0);
+        assert!(command.down && command.failures == 1, "{command:?}");
+        // One that is down is not tried with the next.
+        let (told, monitor) = told_in_a_round(false);
+        assert!(!told.contains(&"b".to_owned()), "{told:?}");
+        assert_eq!(monitor.notify.status()[0].failures, 1);
+    }
 
     #[test]
     fn an_error_of_ours_is_shown() {

@@ -1,7 +1,7 @@
 //! How a receiver is reached: a command, or a request over HTTP. What an error says never has a URL.
 
 use super::teller::Message;
-use crate::child;
+use crate::child::{self, Ended};
 use config::password::{PASSWORD_VARIABLE, URL_PASSWORD_VARIABLE};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, Url};
@@ -16,11 +16,25 @@ use wire::Secret;
 const COMMAND_MAX: Duration = Duration::from_secs(30);
 const REQUEST_MAX: Duration = Duration::from_secs(10);
 
+/// Why a receiver was not told.
+pub(super) struct Failure {
+    /// In words.
+    pub(super) why: String,
+    /// It is there, and does not take this message; it may take another one.
+    pub(super) is_refusal: bool,
+}
+
+impl From<String> for Failure {
+    fn from(why: String) -> Failure {
+        Failure { why, is_refusal: false }
+    }
+}
+
 /// Runs the command with a message.
 ///
 /// # Errors
-/// In words, when it cannot be run, does not end in time, or says that it has failed.
-pub(super) fn run(command: &str, message: &Message, stop: &StopSignal) -> Result<(), String> {
+/// When it cannot be run, does not end in time, or says that it has failed.
+pub(super) fn run(command: &str, message: &Message, stop: &StopSignal) -> Result<(), Failure> {
     let mut process = Command::new("/bin/sh");
     let kinds: Vec<&str> = message.problems.iter().map(|problem| problem.kind.as_str()).collect();
     process.args(["-c", command]).envs([
@@ -39,7 +53,7 @@ pub(super) fn run(command: &str, message: &Message, stop: &StopSignal) -> Result
     }
     let complained = String::from_utf8_lossy(&run.complained);
     let last = complained.lines().last().map(|last| format!(": {last}")).unwrap_or_default();
-    Err(format!("{}{last}", run.ended))
+    Err(Failure { why: format!("{}{last}", run.ended), is_refusal: matches!(run.ended, Ended::Itself(_)) })
 }
 
 fn line(message: &Message) -> Result<Vec<u8>, String> {
@@ -71,8 +85,8 @@ impl Http {
     /// Asks; with a message, posts it.
     ///
     /// # Errors
-    /// In words, when the answer is not 2xx, or there is none in time, or the system lacks what it takes to ask.
-    pub(super) fn ask(&mut self, message: Option<&Message>) -> Result<(), String> {
+    /// When the answer is not 2xx, or there is none in time, or the system lacks what it takes to ask.
+    pub(super) fn ask(&mut self, message: Option<&Message>) -> Result<(), Failure> {
         let way = match &mut self.way {
             Some(way) => way,
             none => none.insert(Way::to(&self.url)?),
@@ -85,7 +99,8 @@ impl Http {
         // Inside: the clock of the request is that of the runtime.
         let answer = way.runtime.block_on(async { request.send().await }).map_err(in_words)?;
         let status = answer.status();
-        if status.is_success() { Ok(()) } else { Err(format!("it answers {status}")) }
+        let refused = || Failure { why: format!("it answers {status}"), is_refusal: true };
+        if status.is_success() { Ok(()) } else { Err(refused()) }
     }
 }
 
