@@ -65,7 +65,7 @@ impl fmt::Display for Ended {
 /// Runs a program to its end, with all that it starts in one process group. It stands as far back as the thread that calls.
 ///
 /// # Errors
-/// When it cannot be started.
+/// When it cannot be started, or attended; then it is killed.
 pub(crate) fn run(command: &mut Command, limit: Duration, stop: &StopSignal) -> io::Result<Run> {
     run_with(command, Vec::new(), limit, stop)
 }
@@ -73,26 +73,47 @@ pub(crate) fn run(command: &mut Command, limit: Duration, stop: &StopSignal) -> 
 /// As [`run`], with this on its standard input.
 ///
 /// # Errors
-/// When it cannot be started.
+/// When it cannot be started, or attended; then it is killed.
 pub(crate) fn run_with(
     command: &mut Command,
     input: Vec<u8>,
     limit: Duration,
     stop: &StopSignal,
 ) -> io::Result<Run> {
-    let began = Instant::now();
     command.stdin(if input.is_empty() { Stdio::null() } else { Stdio::piped() });
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
     platform::ends_with_us(command);
     let mut child = command.spawn()?;
+    let attended = attend(&mut child, input, limit, stop);
+    // Nothing that it has started outlives it. The number of its group is its own until it was waited for.
+    signal(&child, Signal::KILL);
+    let status = child.wait()?;
+    let Attended { killed, said, complained } = attended?;
+    let ended = killed.unwrap_or(Ended::Itself(status));
+    let all = |from: Option<Receiver<Vec<u8>>>| {
+        from.and_then(|from| from.recv_timeout(SAID_WAIT).ok()).unwrap_or_default()
+    };
+    Ok(Run { ended, said: all(said), complained: all(complained) })
+}
+
+/// A program that has ended, or is to be killed now.
+struct Attended {
+    /// Why, unless it has ended by itself.
+    killed: Option<Ended>,
+    said: Option<Receiver<Vec<u8>>>,
+    complained: Option<Receiver<Vec<u8>>>,
+}
+
+fn attend(child: &mut Child, input: Vec<u8>, limit: Duration, stop: &StopSignal) -> io::Result<Attended> {
+    let began = Instant::now();
     if let Some(mut to) = child.stdin.take() {
         // One that does not read it holds nobody up; what it does not read is nothing to us.
-        thread::spawn(move || to.write_all(&input));
+        thread::Builder::new().spawn(move || to.write_all(&input))?;
     }
-    let said = child.stdout.take().map(the_end_of);
-    let complained = child.stderr.take().map(the_end_of);
+    let said = child.stdout.take().map(the_end_of).transpose()?;
+    let complained = child.stderr.take().map(the_end_of).transpose()?;
     let mut killed = None;
-    while !is_over(&child)? {
+    while !is_over(child)? {
         let grace = if stop.wait(LOOK) {
             killed = Some(Ended::Stopped);
             GRACE_STOPPED
@@ -102,21 +123,14 @@ pub(crate) fn run_with(
         } else {
             continue;
         };
-        signal(&child, Signal::TERM);
+        signal(child, Signal::TERM);
         let until = Instant::now() + grace;
-        while !is_over(&child)? && Instant::now() < until {
+        while !is_over(child)? && Instant::now() < until {
             thread::sleep(LOOK / 10);
         }
         break;
     }
-    // Nothing that it has started outlives it. The number of its group is its own until it was waited for.
-    signal(&child, Signal::KILL);
-    let status = child.wait()?;
-    let ended = killed.unwrap_or(Ended::Itself(status));
-    let all = |from: Option<Receiver<Vec<u8>>>| {
-        from.and_then(|from| from.recv_timeout(SAID_WAIT).ok()).unwrap_or_default()
-    };
-    Ok(Run { ended, said: all(said), complained: all(complained) })
+    Ok(Attended { killed, said, complained })
 }
 
 /// Whether it has ended; it is not waited for.
@@ -138,9 +152,9 @@ fn signal(child: &Child, signal: Signal) {
 }
 
 /// The last bytes that come from a pipe, once it is closed. All of it is read, so that nobody waits for a full pipe.
-fn the_end_of(mut from: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
+fn the_end_of(mut from: impl Read + Send + 'static) -> io::Result<Receiver<Vec<u8>>> {
     let (to, end) = channel();
-    thread::spawn(move || {
+    thread::Builder::new().spawn(move || {
         let (mut kept, mut chunk) = (Vec::new(), [0; 4096]);
         while let Ok(read @ 1..) = from.read(&mut chunk) {
             kept.extend_from_slice(&chunk[..read]);
@@ -150,8 +164,8 @@ fn the_end_of(mut from: impl Read + Send + 'static) -> Receiver<Vec<u8>> {
         }
         kept.drain(..kept.len().saturating_sub(SAID_MAX));
         let _ = to.send(kept);
-    });
-    end
+    })?;
+    Ok(end)
 }
 
 #[cfg(test)]

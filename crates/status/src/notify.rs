@@ -20,7 +20,8 @@ pub struct ReceiverStatus {
     pub failures: u64,
     /// The last time that it was reached; null before the first.
     pub reached_at: Option<Timestamp>,
-    /// Why the last try that failed did, without the URL; null when none did.
+    /// Why the last try that failed did; null when none did. Of a webhook or a heartbeat without the URL, of a command with the last line of its
+    /// standard error, 200 bytes at most.
     pub last_error: Option<LastError>,
 }
 

@@ -1,7 +1,9 @@
-//! How a receiver is reached: a command, or a request over HTTP. What an error says never has a URL.
+//! How a receiver is reached: a command, or a request over HTTP. What an error of a request says never has the URL; that of a command has what
+//! the command itself said last.
 
 use super::teller::Message;
 use crate::child::{self, Ended};
+use codec::packet::printable;
 use config::password::{PASSWORD_VARIABLE, URL_PASSWORD_VARIABLE};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method, Url};
@@ -15,6 +17,9 @@ use wire::Secret;
 /// Longest time for a command, and for a request with its answer.
 const COMMAND_MAX: Duration = Duration::from_secs(30);
 const REQUEST_MAX: Duration = Duration::from_secs(10);
+
+/// So much of the last line that a command complained is shown, in bytes.
+const SAID_MAX: usize = 200;
 
 /// Why a receiver was not told.
 pub(super) struct Failure {
@@ -52,7 +57,8 @@ pub(super) fn run(command: &str, message: &Message, stop: &StopSignal) -> Result
         return Ok(());
     }
     let complained = String::from_utf8_lossy(&run.complained);
-    let last = complained.lines().last().map(|last| format!(": {last}")).unwrap_or_default();
+    let last = complained.lines().last().map(|last| printable(last.as_bytes(), SAID_MAX));
+    let last = last.map(|last| format!(": {last}")).unwrap_or_default();
     Err(Failure { why: format!("{}{last}", run.ended), is_refusal: matches!(run.ended, Ended::Itself(_)) })
 }
 
@@ -130,4 +136,24 @@ fn in_words(error: reqwest::Error) -> String {
         cause = error.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::teller::{Now, Teller};
+    use super::*;
+    use std::time::Instant;
+
+    #[test]
+    fn what_a_command_complains_is_shown_short_and_harmless() {
+        let now = Now { source: String::new(), headline: String::new(), problems: Vec::new() };
+        let message = Teller::new(Duration::ZERO).due(vec![now], Instant::now(), "").remove(0);
+        let script = "printf 'first\\nred \\033[31m' >&2; head -c 1000 /dev/zero | tr '\\0' x >&2; exit 3";
+        let failure = run(script, &message, &StopSignal::new()).unwrap_err();
+        let shown = failure
+            .why
+            .strip_prefix("exit code 3: red  [31mxxx")
+            .unwrap_or_else(|| panic!("{}", failure.why));
+        assert!(failure.is_refusal && shown.len() < SAID_MAX, "{shown}");
+    }
 }
