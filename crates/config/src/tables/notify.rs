@@ -15,7 +15,7 @@ table! {
 
     /// Command for sh -c. It has BINLOGD_SOURCE, BINLOGD_LEVEL, BINLOGD_BEFORE, BINLOGD_REASONS and
     /// BINLOGD_HEADLINE in its environment, and one line of JSON on standard input. It has been told when it
-    /// ends with 0 within 30 s.
+    /// ends with 0 within 30 s. Do not hand over to the background: what is left of it then is killed.
     command: Option<String> = unset("\"/usr/local/bin/tell-dba\"");
     /// URL to which the same line of JSON is posted. It has been told when it answers with 2xx within 10 s.
     /// The URL is taken for a secret, and never shown.
