@@ -51,6 +51,8 @@ pub(crate) fn effect(text: &str, schema: &str, table: &TableName) -> Effect {
         _ if found.may_be_any => Effect::Unseen,
         "ALTER" if is_exchanged || moves_rows => Effect::Unseen,
         _ if !found.moved.is_empty() => moved(&found.moved, table),
+        // OR REPLACE and IF NOT EXISTS are filled, too. A trigger of the table is not.
+        "CREATE" if is_of_table(text) && is_filled(text, &lower) => Effect::Unseen,
         _ if found.is_drop => Effect::Emptied,
         "CREATE" if found.is_of_columns && is_filled(text, &lower) => Effect::Unseen,
         "CREATE" if found.is_of_columns => Effect::Emptied,
@@ -63,6 +65,13 @@ pub(crate) fn effect(text: &str, schema: &str, table: &TableName) -> Effect {
         "ALTER" if found.is_of_columns => Effect::Altered,
         _ => Effect::Nothing,
     }
+}
+
+/// CREATE [OR REPLACE] TABLE.
+fn is_of_table(text: &str) -> bool {
+    let words = first_words(text.as_bytes(), 4);
+    let at = if words.get(1).is_some_and(|word| word == "OR") { 3 } else { 1 };
+    words.get(at).is_some_and(|word| word == "TABLE")
 }
 
 /// Whether a new table gets rows that the log does not have: of a query that stands in the statement. In doubt it does.
@@ -115,6 +124,12 @@ mod tests {
             ("CREATE TABLE IF NOT EXISTS orders (id INT PRIMARY KEY)", Effect::Nothing),
             ("CREATE TABLE orders (id INT) SELECT * FROM others", Effect::Unseen),
             ("CREATE TABLE orders TABLE others", Effect::Unseen),
+            ("CREATE OR REPLACE TABLE orders AS SELECT * FROM others", Effect::Unseen),
+            ("CREATE TABLE IF NOT EXISTS orders AS SELECT * FROM others", Effect::Unseen),
+            (
+                "CREATE TRIGGER r AFTER INSERT ON orders FOR EACH ROW INSERT INTO audit SELECT 1",
+                Effect::Nothing,
+            ),
             ("CREATE TABLE orders (id INT COMMENT 'select a table') START TRANSACTION", Effect::Emptied),
             ("CREATE DATABASE shop", Effect::Emptied),
             ("CREATE DATABASE IF NOT EXISTS shop", Effect::Nothing),
