@@ -237,6 +237,9 @@ impl Follow<'_> {
                 cascade.parent
             ));
         }
+        if matches!(verb.as_str(), "CREATE" | "ALTER") && definition.keeps_history() {
+            return Err("the table is system versioned by it: its old rows stand among the present ones".to_owned());
+        }
         match effect(text, &definition.schema, &self.name) {
             Effect::Emptied => {
                 self.rows.empty(verb == "TRUNCATE");

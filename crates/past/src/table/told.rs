@@ -10,7 +10,7 @@ use codec::rows::{Image, Table};
 use points::statement::first_words;
 use points::statement::foreign_keys::{Cascade, cascades};
 use points::statement::redefined::redefined;
-use points::statement::whole::words;
+use points::statement::whole::{Word, words};
 use points::table::TableName;
 use repair::detail::Part;
 use std::rc::Rc;
@@ -46,6 +46,18 @@ impl Definition {
         self.verb() == "CREATE"
             && first_words(self.text.as_bytes(), 3)[1..] == ["TABLE", "IF"]
             && found.is_some_and(|found| found.tables.contains(table))
+    }
+
+    /// Whether old rows stand among the present ones behind it, whatever its columns are called. In doubt they do.
+    pub(super) fn keeps_history(&self) -> bool {
+        let lower = self.text.to_lowercase();
+        let is_said = |two: &[Word]| {
+            two[0].is("SYSTEM") && two[1].is("VERSIONING") || two[0].is("ROW") && two[1].is("START")
+        };
+        (lower.contains("versioning") || lower.contains("start"))
+            // Whether these end a text depends on the sql_mode of the session.
+            && (self.text.contains(['"', '\\']) && lower.contains("versioning")
+                || words(&self.text, 0).map_or(true, |words| words.windows(2).any(is_said)))
     }
 
     /// Whether it gives a table another name.
@@ -152,4 +164,27 @@ impl Listening<'_> {
 
 fn is_of(name: &TableName, table: &Table) -> bool {
     table.schema == name.schema && table.name == name.table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: &str) -> Definition {
+        Definition { schema: "shop".to_owned(), text: text.to_owned() }
+    }
+
+    #[test]
+    fn a_table_with_history_is_known_by_its_definition() {
+        for (text, wanted) in [
+            ("CREATE TABLE t (id INT) WITH SYSTEM VERSIONING", true),
+            ("CREATE TABLE t (a TIMESTAMP(6) GENERATED ALWAYS AS ROW START, b INT)", true),
+            ("ALTER TABLE t ADD system /* x */ versioning", true),
+            ("ALTER TABLE t ADD v INT COMMENT \"\\\", ADD SYSTEM VERSIONING", true),
+            ("CREATE TABLE t (start INT, `row` INT COMMENT 'system versioning') START TRANSACTION", false),
+            ("CREATE TABLE t (versioning INT) ROW_FORMAT = DYNAMIC", false),
+        ] {
+            assert_eq!(of(text).keeps_history(), wanted, "{text}");
+        }
+    }
 }
