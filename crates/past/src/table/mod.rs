@@ -63,8 +63,6 @@ pub struct Contents {
     pub changes: u64,
     /// Why it may be another one.
     pub doubts: Vec<String>,
-    /// What is to be known of it.
-    pub notes: Vec<String>,
     to: To,
     rows: Rows,
 }
@@ -279,7 +277,7 @@ impl Follow<'_> {
                 way_out(table)
             ));
         }
-        let mut notes = Vec::new();
+        let mut doubts = Vec::new();
         if !self.is_defined {
             let keys = cascades(self.known, table)?;
             if !keys.is_empty() {
@@ -290,28 +288,27 @@ impl Follow<'_> {
                 ));
             }
             if self.known.connection().is_none() {
-                notes.push(
+                doubts.push(
                     "the log does not have the statement that made the table: whether a foreign key (CASCADE, SET NULL) changed rows \
                      without the log, --schema asks a server"
                         .to_owned(),
                 );
             }
         }
-        let doubts = (self.elsewhere > 0).then(|| {
-            format!(
+        if self.elsewhere > 0 {
+            doubts.push(format!(
                 "of other tables the log has statements in the place of rows, {} in all: what joins, triggers and foreign keys of theirs did to {table} \
                  does not stand there",
                 self.elsewhere
-            )
-        });
+            ));
+        }
         Ok(Contents {
             table: table.clone(),
             base,
             last: self.last,
             files,
             changes: self.changes,
-            doubts: doubts.into_iter().collect(),
-            notes,
+            doubts,
             to: self.to,
             rows: self.rows,
         })

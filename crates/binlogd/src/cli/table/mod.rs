@@ -96,6 +96,5 @@ fn tell(contents: &Contents, at: &str) {
     if contents.is_unnamed() {
         told("note: it has no row, and the log has not named its columns since it was made");
     }
-    contents.notes.iter().for_each(|note| told(&format!("note: {note}")));
     contents.doubts.iter().for_each(|doubt| told(&format!("doubt: {doubt}")));
 }
