@@ -257,7 +257,13 @@ impl Follow<'_> {
                 }
                 self.cascades.extend(definition.cascades()?);
                 match effect {
-                    Effect::Moved { to: Some(to), .. } => self.name = to,
+                    Effect::Moved { to: Some(to), .. } => {
+                        // A foreign key to the table itself goes with it.
+                        for one in self.cascades.iter_mut().filter(|one| one.parent == self.name) {
+                            one.parent = to.clone();
+                        }
+                        self.name = to;
+                    }
                     Effect::Moved { .. } => self.is_there = true,
                     _ => {}
                 }
