@@ -50,7 +50,14 @@ pub(crate) fn effect(text: &str, schema: &str, table: &TableName) -> Effect {
         "TRUNCATE" => Effect::Emptied,
         _ if found.may_be_any => Effect::Unseen,
         "ALTER" if is_exchanged || moves_rows => Effect::Unseen,
-        _ if !found.moved.is_empty() => moved(&found.moved, table),
+        _ if !found.moved.is_empty() => match moved(&found.moved, table) {
+            // Its name is the same behind it.
+            Effect::Moved { from: None, to: None } if verb == "ALTER" => Effect::Altered,
+            Effect::Moved { from: None, to: None } => Effect::Nothing,
+            // IF EXISTS: perhaps that was not there, and the one that had the name is.
+            Effect::Moved { from: Some(_), .. } if has(&["exists"]) => Effect::Unseen,
+            moved => moved,
+        },
         // OR REPLACE and IF NOT EXISTS are filled, too. A trigger of the table is not.
         "CREATE" if is_of_table(text) && is_filled(text, &lower) => Effect::Unseen,
         _ if found.is_drop => Effect::Emptied,
@@ -149,6 +156,10 @@ mod tests {
             ),
             ("RENAME TABLE a TO b, orders TO c", moved(None, Some("c"))),
             ("ALTER TABLE x RENAME TO orders", moved(Some("x"), None)),
+            ("ALTER TABLE orders RENAME TO orders", Effect::Altered),
+            ("RENAME TABLE orders TO x, x TO orders", Effect::Nothing),
+            ("RENAME TABLE IF EXISTS x TO orders", Effect::Unseen),
+            ("RENAME TABLE IF EXISTS orders TO x", moved(None, Some("x"))),
             ("GRANT SELECT ON shop.orders TO u@h", Effect::Nothing),
             ("INSERT INTO orders VALUES (1)", Effect::NoDefinition),
         ] {

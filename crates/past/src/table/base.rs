@@ -38,7 +38,10 @@ pub(super) fn find(
             let note = || Note { at: at.clone(), words: shown(&definition.text) };
             match effect(&definition.text, &definition.schema, &name) {
                 Effect::Moved { from: Some(from), .. } => name = from,
-                Effect::Emptied | Effect::Moved { .. } => {
+                Effect::Emptied => return Ok(Base { file, within, name, note: note() }),
+                // Behind it nothing has the name. What had it is another table now, which is not followed.
+                Effect::Moved { .. } => {
+                    let within = (within.0, within.1 + 1);
                     return Ok(Base { file, within, name, note: note() });
                 }
                 Effect::Nothing if definition.may_make(&name) => doubtful = Some(note()),
