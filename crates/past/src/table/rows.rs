@@ -282,6 +282,7 @@ impl Rows {
             self.forget_columns();
             return Ok(());
         }
+        one_by_one(&clauses)?;
         self.described_by = None;
         clauses.into_iter().try_for_each(|clause| self.clause(clause))
     }
@@ -384,6 +385,32 @@ const OTHERWISE: &str = "something changed the table that the log does not have,
 pub(super) const TOO_LARGE: &str =
     "its rows take more than 256 MiB of memory, which is the limit: this is for small tables";
 
+/// A server does all clauses at once, by the names before the statement. One after another is the same only where none names what one
+/// before it has made, renamed or dropped.
+fn one_by_one(clauses: &[Clause]) -> Result<(), String> {
+    let (mut new, mut other): (Vec<String>, Vec<String>) = Default::default();
+    for clause in clauses {
+        let (named, is_place) = match clause {
+            Clause::Drop(name) | Clause::Rename { from: name, .. } => (Some(name), false),
+            Clause::Add { name, if_not_there: true, .. } => (Some(name), false),
+            Clause::Add { place: Place::After(name), .. } => (Some(name), true),
+            Clause::Add { .. } => (None, false),
+        };
+        let is_in = |names: &[String], name: &String| names.contains(&name.to_lowercase());
+        // AFTER may name a new column.
+        if let Some(name) = named.filter(|name| is_in(&other, name) || !is_place && is_in(&new, name)) {
+            return Err(format!("what its clauses do to the column {name} together is not followed"));
+        }
+        match clause {
+            Clause::Add { name, .. } => new.push(name.to_lowercase()),
+            Clause::Drop(name) => new.push(name.to_lowercase()),
+            Clause::Rename { from, to, .. } if from.eq_ignore_ascii_case(to) => {}
+            Clause::Rename { from, to, .. } => other.extend([from.to_lowercase(), to.to_lowercase()]),
+        }
+    }
+    Ok(())
+}
+
 /// Tables whose rows in the log cannot be written.
 fn refuse(table: &KnownTable) -> Result<(), String> {
     if !table.has_names {
@@ -418,5 +445,31 @@ fn part(cell: &Cell) -> Part {
     match text.parse::<i128>() {
         Ok(number) if *number.to_string() == **text => Part::Number(number),
         _ => Part::Text(text.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::alter::clauses;
+    use super::*;
+
+    #[test]
+    fn clauses_that_depend_on_each_other_are_refused() {
+        for (does, column) in [
+            ("RENAME COLUMN a TO b, RENAME COLUMN b TO a", Some("b")),
+            ("CHANGE a b INT, CHANGE b a INT", Some("b")),
+            ("RENAME COLUMN a TO b, DROP COLUMN B", Some("B")),
+            ("ADD a INT FIRST, DROP a", Some("a")),
+            ("RENAME COLUMN a TO b, ADD c INT AFTER b", Some("b")),
+            ("DROP a, ADD COLUMN IF NOT EXISTS a INT", Some("a")),
+            ("DROP b, RENAME COLUMN a TO b", None),
+            ("ADD c INT, ADD d INT AFTER c, RENAME COLUMN a TO b", None),
+            ("MODIFY a BIGINT, ADD c INT AFTER a", None),
+        ] {
+            let found = one_by_one(&clauses(&format!("ALTER TABLE t {does}")).unwrap());
+            let wanted =
+                column.map(|name| format!("what its clauses do to the column {name} together is not followed"));
+            assert_eq!(found.err(), wanted, "{does}");
+        }
     }
 }
