@@ -236,7 +236,9 @@ impl Follow<'_> {
             ));
         }
         if matches!(verb.as_str(), "CREATE" | "ALTER") && definition.keeps_history() {
-            return Err("the table is system versioned by it: its old rows stand among the present ones".to_owned());
+            return Err(
+                "the table is system versioned by it: its old rows stand among the present ones".to_owned()
+            );
         }
         match effect(text, &definition.schema, &self.name) {
             Effect::Emptied => {

@@ -467,8 +467,8 @@ mod tests {
             ("MODIFY a BIGINT, ADD c INT AFTER a", None),
         ] {
             let found = one_by_one(&clauses(&format!("ALTER TABLE t {does}")).unwrap());
-            let wanted =
-                column.map(|name| format!("what its clauses do to the column {name} together is not followed"));
+            let wanted = column
+                .map(|name| format!("what its clauses do to the column {name} together is not followed"));
             assert_eq!(found.err(), wanted, "{does}");
         }
     }

@@ -2,7 +2,7 @@
 
 use super::cell::{Cell, To};
 use super::rows::{BYTES_MAX, RowChange, Side, TOO_LARGE};
-use crate::definition::{Effect, effect};
+use crate::definition::{Effect, effect, is_near};
 use crate::saying::Saying;
 use crate::seen::Seen;
 use codec::event::RowChange as Verb;
@@ -63,7 +63,9 @@ impl Definition {
     /// Whether it gives a table another name.
     pub(super) fn moves(&self, table: &TableName) -> bool {
         let found = redefined(self.text.as_bytes(), self.schema.as_bytes());
-        found.is_some_and(|found| found.moved.iter().any(|(from, to)| from == table || to == table))
+        found.is_some_and(|found| {
+            found.moved.iter().any(|(from, to)| is_near(from, table) || is_near(to, table))
+        })
     }
 
     /// Whether it matters although it does nothing to rows that are there: for foreign keys, or because it makes the table.
@@ -138,7 +140,10 @@ impl Listening<'_> {
                             Verb::Updated => one.on_update,
                             Verb::Written => false,
                         };
-                        passes_on && is_of(&one.parent, &table.table)
+                        // With lower_case_table_names a definition may name it in other letters.
+                        let parent =
+                            TableName { schema: table.table.schema.clone(), table: table.table.name.clone() };
+                        passes_on && is_near(&parent, &one.parent)
                     })
                 {
                     let why = format!(
