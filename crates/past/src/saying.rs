@@ -114,13 +114,14 @@ impl<R> Saying<'_, R> {
     fn take(&mut self, part: &Part<'_>) {
         match part {
             Part::Statement { is_for_people: true, text, .. } => self.statement = Some(text.as_str().into()),
-            Part::Statement { schema, text, .. } => self.statement(schema, text),
+            Part::Statement { schema, text, raw, .. } => self.statement(schema, raw, &shown(text)),
             Part::Unknown(what) if self.is_meant => self.unseen(what),
             Part::Unknown(_) | Part::Row { .. } => {}
         }
     }
 
-    fn statement(&mut self, schema: &str, text: &str) {
+    /// `text` is all of it, `shown` what may be told of it.
+    fn statement(&mut self, schema: &str, text: &str, shown: &str) {
         match control(text.as_bytes()) {
             Some(Control::Mark) => return,
             Some(Control::Savepoint(name)) => {
@@ -144,8 +145,7 @@ impl<R> Saying<'_, R> {
             }
             None => {}
         }
-        let shown = shown(text);
-        let note = self.note(&shown);
+        let note = self.note(shown);
         self.all.extend(match effect(text, schema, self.table) {
             Effect::Nothing => None,
             Effect::Emptied => Some(Seen::Emptied(note)),

@@ -56,7 +56,9 @@ pub(super) fn clauses(text: &str) -> Result<Vec<Clause>, String> {
     words.skip("NOWAIT");
     let mut found = Vec::new();
     for part in parts(words.0) {
-        let shown: Vec<&str> = part.iter().take(6).map(|word| word.text.as_str()).collect();
+        // A text may be a secret.
+        let told = part.iter().filter(|word| word.kind != Kind::Text);
+        let shown: Vec<&str> = told.take(6).map(|word| word.text.as_str()).collect();
         let clause = clause(Reading(part));
         found.extend(
             clause.ok_or_else(|| format!("what {:?} does to rows is not followed", shown.join(" ")))?,

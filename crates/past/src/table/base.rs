@@ -4,7 +4,7 @@ use super::told::Definition;
 use crate::definition::{Effect, effect};
 use crate::line::{Beside, FileAt, Line, Place};
 use crate::reader::Within;
-use crate::saying::{said, shown};
+use crate::saying::said;
 use crate::seen::{At, Note, Seen};
 use points::criteria::Criteria;
 use points::effects::Effects;
@@ -35,7 +35,7 @@ pub(super) fn find(
     let (mut file, mut until, mut name, mut doubtful) = (place.file, place.at, table.clone(), None);
     loop {
         for (at, within, definition) in definitions(line, known, file, until)?.into_iter().rev() {
-            let note = || Note { at: at.clone(), words: shown(&definition.text) };
+            let note = || Note { at: at.clone(), words: definition.shown.clone() };
             match effect(&definition.text, &definition.schema, &name) {
                 Effect::Moved { from: Some(from), .. } => name = from,
                 Effect::Emptied => return Ok(Base { file, within, name, note: note() }),
@@ -77,10 +77,10 @@ fn definitions(
         }
         let (all, _) =
             said::<(Rc<At>, Definition)>((at, transaction), known, &no_table, &mut |saying, part| {
-                if let Part::Statement { is_for_people: false, schema, text } = part
-                    && redefined(text.as_bytes(), schema.as_bytes()).is_some()
+                if let Part::Statement { is_for_people: false, schema, raw, text } = part
+                    && redefined(raw.as_bytes(), schema.as_bytes()).is_some()
                 {
-                    let definition = Definition { schema: schema.clone(), text: text.clone() };
+                    let definition = Definition::of(schema, raw, text);
                     saying.all.push(Seen::Row((saying.at.clone(), definition)));
                 }
             });

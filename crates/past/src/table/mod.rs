@@ -24,7 +24,7 @@ use crate::definition::{Effect, effect};
 use crate::line::{Beside, Line};
 use crate::point::cut;
 use crate::reader::{Within, glob};
-use crate::saying::{besides, prepared, said, shown};
+use crate::saying::{besides, prepared, said};
 use crate::seen::{At, Note, Seen};
 use points::criteria::Criteria;
 use points::statement::foreign_keys::Cascade;
@@ -194,7 +194,7 @@ impl Follow<'_> {
             // These are read of the definitions themselves.
             Seen::Emptied(_) | Seen::Moved { .. } | Seen::Altered(_) => return Ok(()),
             Seen::Row(Told::Definition(definition)) => {
-                self.definition(&definition).map_err(|why| format!("{}: {why}", shown(&definition.text)))?;
+                self.definition(&definition).map_err(|why| format!("{}: {why}", definition.shown))?;
             }
             Seen::Row(Told::Row(change)) => match prepared {
                 None => self.change(change)?,

@@ -3,7 +3,7 @@
 use super::cell::{Cell, To};
 use super::rows::{BYTES_MAX, RowChange, Side, TOO_LARGE};
 use crate::definition::{Effect, effect, is_near};
-use crate::saying::Saying;
+use crate::saying::{Saying, shown};
 use crate::seen::Seen;
 use codec::event::RowChange as Verb;
 use codec::rows::{Image, Table};
@@ -27,10 +27,17 @@ pub(super) enum Told {
 pub(super) struct Definition {
     /// Default schema; empty where none is stated.
     pub(super) schema: String,
+    /// All of it, with secrets: it is read, and never shown.
     pub(super) text: String,
+    /// What is shown of it.
+    pub(super) shown: String,
 }
 
 impl Definition {
+    pub(super) fn of(schema: &str, raw: &str, masked: &str) -> Definition {
+        Definition { schema: schema.to_owned(), text: raw.to_owned(), shown: shown(masked) }
+    }
+
     pub(super) fn verb(&self) -> String {
         first_words(self.text.as_bytes(), 1).pop().unwrap_or_default()
     }
@@ -107,10 +114,9 @@ pub(super) struct Listening<'l> {
 impl Listening<'_> {
     pub(super) fn take(&mut self, saying: &mut Saying<'_, Told>, part: &Part<'_>) {
         match part {
-            Part::Statement { is_for_people: false, schema, text } => {
-                let definition = Definition { schema: schema.clone(), text: text.clone() };
-                let does =
-                    !matches!(effect(text, schema, self.table), Effect::Nothing | Effect::NoDefinition);
+            Part::Statement { is_for_people: false, schema, raw, text } => {
+                let definition = Definition::of(schema, raw, text);
+                let does = !matches!(effect(raw, schema, self.table), Effect::Nothing | Effect::NoDefinition);
                 if does || definition.may_matter(self.table, self.cascades) {
                     saying.all.push(Seen::Row(Told::Definition(definition)));
                 }
@@ -176,7 +182,7 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> Definition {
-        Definition { schema: "shop".to_owned(), text: text.to_owned() }
+        Definition::of("shop", text, "")
     }
 
     #[test]

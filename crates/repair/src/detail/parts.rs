@@ -22,8 +22,10 @@ pub enum Part<'a> {
     Statement {
         /// Default schema of its session; empty where none is stated.
         schema: String,
-        /// Its text, without secrets.
+        /// Its text without secrets, as it may be shown: at most 64 KiB.
         text: String,
+        /// All of it as it ran, secrets and all: to be read, never shown.
+        raw: &'a str,
         /// Its rows follow: it stands in the log for people.
         is_for_people: bool,
     },
@@ -88,9 +90,11 @@ impl Reading<'_> {
         }
         if let Some(statement) = statement_of(event_type, event, OPENED_BYTES_MAX)? {
             if !is_control(&statement.text) {
+                let raw = String::from_utf8_lossy(&statement.text);
                 (self.take)(Part::Statement {
                     schema: String::from_utf8_lossy(statement.schema).into_owned(),
                     text: masked(&statement.text),
+                    raw: &raw,
                     is_for_people: statement.is_for_people,
                 });
             }

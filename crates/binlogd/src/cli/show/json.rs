@@ -20,7 +20,7 @@ impl Changes {
 
     pub(super) fn add(&mut self, part: &Part<'_>) {
         match part {
-            Part::Statement { schema, text, is_for_people } => {
+            Part::Statement { schema, text, is_for_people, .. } => {
                 self.all.push(json!({"statement": text, "schema": schema, "for_people": is_for_people}));
             }
             Part::Unknown(what) => self.all.push(json!({"not_shown": what})),

@@ -35,7 +35,9 @@ impl Page {
 
     pub(super) fn add(&mut self, part: &Part<'_>) {
         match part {
-            Part::Statement { schema, text, is_for_people } => self.statement(schema, text, *is_for_people),
+            Part::Statement { schema, text, is_for_people, .. } => {
+                self.statement(schema, text, *is_for_people)
+            }
             Part::Row { table, change, row, .. } => self.row(table, *change, row),
             Part::Unknown(what) => {
                 outln!(

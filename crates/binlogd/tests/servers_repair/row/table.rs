@@ -298,12 +298,12 @@ pub(super) fn what_is_not_whole_is_refused(source: &Server, daemon: &Daemon) {
     );
     sql("SET GLOBAL binlog_row_metadata = FULL");
     sql(
-        "CREATE TABLE shop.kept (id INT PRIMARY KEY, s INT, FOREIGN KEY (s) REFERENCES shop.base (id) ON DELETE SET NULL); INSERT INTO shop.base VALUES (1); INSERT INTO shop.kept VALUES (5, 1)",
+        "CREATE TABLE shop.kept (id INT PRIMARY KEY, password VARCHAR(9), n INT DEFAULT -1, s INT, FOREIGN KEY (s) REFERENCES shop.base (id) ON DELETE SET NULL); INSERT INTO shop.base VALUES (1); INSERT INTO shop.kept (id, s) VALUES (5, 1)",
     );
     let before = gtid(source);
     sql("DELETE FROM shop.base");
     sql(
-        "CREATE TABLE shop.empty (id INT PRIMARY KEY); CREATE TABLE shop.parted (id INT PRIMARY KEY) PARTITION BY HASH (id) PARTITIONS 2; INSERT INTO shop.parted VALUES (1), (2); ALTER TABLE shop.parted TRUNCATE PARTITION p0",
+        "CREATE TABLE shop.users (id INT PRIMARY KEY, `password` VARCHAR(9)); INSERT INTO shop.users (id) VALUES (1); CREATE TABLE shop.empty (id INT PRIMARY KEY); CREATE TABLE shop.parted (id INT PRIMARY KEY) PARTITION BY HASH (id) PARTITIONS 2; INSERT INTO shop.parted VALUES (1), (2); ALTER TABLE shop.parted TRUNCATE PARTITION p0",
     );
     if source.kind() == ServerKind::MySql {
         sql(
@@ -337,7 +337,7 @@ pub(super) fn what_is_not_whole_is_refused(source: &Server, daemon: &Daemon) {
     match source.kind() {
         ServerKind::MySql => {
             refused("shop.doc", &[], "partial update");
-            assert_eq!(run("shop.kept", &[]).1, "id,s\r\n5,\\N\r\n");
+            assert_eq!(run("shop.kept", &[]).1, "id,password,n,s\r\n5,\\N,-1,\\N\r\n");
         }
         ServerKind::MariaDb => {
             refused(
@@ -348,7 +348,12 @@ pub(super) fn what_is_not_whole_is_refused(source: &Server, daemon: &Daemon) {
             refused("shop.versioned", &[], "system versioned");
         }
     }
-    assert_eq!(run("shop.kept", &["--at", &format!("after {before}")]).1, "id,s\r\n5,1\r\n");
+    // What stands behind a secret in a definition counts.
+    assert_eq!(
+        run("shop.kept", &["--at", &format!("after {before}")]).1,
+        "id,password,n,s\r\n5,\\N,-1,1\r\n"
+    );
+    assert_eq!(run("shop.users", &[]).1, "id,password\r\n1,\\N\r\n");
     let (code, rows, said) = run("shop.empty", &[]);
     assert!(rows.is_empty() && said.contains("has not named its columns"), "{code} {said}");
     assert_eq!(run("shop.unnamed", &["--schema", &url]).1, "id,v\r\n1,5\r\n");
