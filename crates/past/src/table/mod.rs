@@ -19,7 +19,7 @@ mod written;
 pub use self::cell::To;
 use self::rows::{BYTES_MAX, RowChange, Rows, TOO_LARGE};
 use self::told::{Definition, Listening, Told};
-use crate::cascades::cascades;
+use crate::cascades::{cascades, has_none};
 use crate::definition::{Effect, effect};
 use crate::line::{Beside, Line};
 use crate::point::cut;
@@ -92,6 +92,7 @@ pub fn table(request: &TableRequest<'_>, known: &mut Known) -> Result<Contents, 
         is_defined: false,
         rows: Rows::new(to),
         cascades: Vec::new(),
+        is_silent: false,
         pending: HashMap::new(),
         pending_bytes: 0,
         elsewhere: 0,
@@ -149,6 +150,8 @@ struct Follow<'a> {
     is_defined: bool,
     rows: Rows,
     cascades: Vec<Cascade>,
+    /// What foreign keys do is not all in the log.
+    is_silent: bool,
     /// What XA transactions have done that are not ended.
     pending: HashMap<String, Vec<RowChange>>,
     pending_bytes: usize,
@@ -222,6 +225,7 @@ impl Follow<'_> {
 
     fn change(&mut self, change: RowChange) -> Result<(), String> {
         self.changes += 1;
+        self.is_silent |= !change.has_cascades;
         self.rows.change(change)
     }
 
@@ -275,7 +279,26 @@ impl Follow<'_> {
         Ok(())
     }
 
-    fn contents(self, table: &TableName, base: Note, files: u64) -> Result<Contents, String> {
+    /// Of the parents of its foreign keys: foreign keys of theirs may have changed rows of theirs, and with these its own, without a word
+    /// in the log. A parent is older than the table, so that the log followed does not have what made it.
+    fn of_parents(&mut self, doubts: &mut Vec<String>) -> Result<(), String> {
+        let mut parents: Vec<TableName> = self.cascades.iter().map(|one| one.parent.clone()).collect();
+        parents.retain(|parent| *parent != self.name);
+        parents.sort();
+        parents.dedup();
+        for parent in parents.into_iter().filter(|_| self.is_silent && self.rows.count > 0) {
+            if !has_none(self.known, &parent)? {
+                doubts.push(format!(
+                    "what foreign keys of {parent} did to it, and so to rows of {} that point to it (CASCADE, SET NULL), the log does not tell; whether \
+                     it has some, --schema asks a server",
+                    self.name
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn contents(mut self, table: &TableName, base: Note, files: u64) -> Result<Contents, String> {
         if !self.is_there || self.name != *table {
             return Err(format!("there was no table {table} then: {base}"));
         }
@@ -286,6 +309,7 @@ impl Follow<'_> {
             ));
         }
         let mut doubts = Vec::new();
+        self.of_parents(&mut doubts)?;
         if !self.is_defined {
             let keys = cascades(self.known, table)?;
             if !keys.is_empty() {

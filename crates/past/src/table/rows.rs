@@ -30,6 +30,8 @@ pub(super) struct RowChange {
     pub(super) table: Rc<KnownTable>,
     pub(super) before: Option<Side>,
     pub(super) after: Option<Side>,
+    /// What foreign keys do to other rows because of it stands in the log too.
+    pub(super) has_cascades: bool,
 }
 
 /// A column.

@@ -130,6 +130,7 @@ impl Listening<'_> {
                         table: Rc::clone(table),
                         before: side(&row.before),
                         after: side(&row.after),
+                        has_cascades: *has_cascades,
                     };
                     let had_room = self.bytes <= BYTES_MAX;
                     self.bytes += change.bytes();
