@@ -31,7 +31,9 @@ pub(super) fn rows_at(source: &SearchedSource, table: &str, at: &str, to: To) ->
     let until = Until::parse(at, &|_| None)?;
     let request = TableRequest { line: &line, table: &table, at: &until, to };
     let contents = past::table(&request, &mut Known::default())?;
-    assert!(contents.doubts.is_empty(), "{:?}", contents.doubts);
+    // Of a table that is followed from a TRUNCATE the log does not have the foreign keys.
+    let is_of_keys = |doubt: &String| doubt.contains("does not have the statement that made the table");
+    assert!(contents.doubts.iter().all(is_of_keys), "{:?}", contents.doubts);
     let mut written = Vec::new();
     contents.write(&mut written).unwrap();
     Ok(written)
