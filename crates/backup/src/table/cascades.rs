@@ -1,6 +1,7 @@
 //! Foreign keys that change rows where those of another table are deleted or updated: MySQL before 9.6 and MariaDB do that in the storage engine,
 //! and the log has not a word of it. Where that may have happened the table cannot be made again of its own events.
 
+use super::ddl::Statement;
 use super::followed::Followed;
 use super::rows::is_without_foreign_keys;
 use super::scan::{EVENT_BYTES_MAX, Scan, touches};
@@ -41,6 +42,30 @@ pub(super) fn check(
     failed.map_or(Ok(()), Err)
 }
 
+/// Adds the foreign keys of the parents, and of theirs: what those change of a parent changes rows of the table, and nothing of it is logged.
+/// `others` are definitions of any tables.
+///
+/// # Errors
+/// In words, when one of a parent cannot be read.
+pub(super) fn with_those_of_parents(
+    mut all: Vec<Cascade>,
+    others: &[Statement],
+) -> Result<Vec<Cascade>, String> {
+    let mut at = 0;
+    while let Some(parent) = all.get(at).map(|one| one.parent.clone()) {
+        for statement in others.iter().filter(|one| one.may_be_about(&parent)) {
+            let more = statement.cascades().map_err(|why| format!("the foreign keys of {parent}: {why}"))?;
+            for one in more {
+                if !all.contains(&one) {
+                    all.push(one);
+                }
+            }
+        }
+        at += 1;
+    }
+    Ok(all)
+}
+
 fn passed_on(
     copied: &Copied,
     file: &CopiedFile,
@@ -71,8 +96,8 @@ fn passed_on(
         if !rows.has_cascades && !is_without_foreign_keys(event) && cascades.iter().any(|one| passes_on(&one)) {
             failed.get_or_insert_with(|| {
                 format!(
-                    "it changes rows of {table}, to which a foreign key of the table points (CASCADE, SET NULL): what that did to rows of the table is \
-                     not in the log. Only a whole server can do it again: binlogd restore --new"
+                    "it changes rows of {table}, to which a foreign key of the table points, or one of a parent of it (CASCADE, SET NULL): what that did to \
+                     rows of the table is not in the log. Only a whole server can do it again: binlogd restore --new"
                 )
             });
         }

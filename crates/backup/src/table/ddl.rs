@@ -96,6 +96,12 @@ impl Statement {
         Some((self.name(schema, table), copy))
     }
 
+    /// Whether it is a definition of that table, or may be.
+    pub(super) fn may_be_about(&self, table: &TableName) -> bool {
+        let found = redefined(self.text.as_bytes(), self.schema.as_bytes());
+        found.is_some_and(|found| found.may_be_any || found.tables.contains(table))
+    }
+
     /// The foreign keys that it defines, as far as they change rows.
     pub(super) fn cascades(&self) -> Result<Vec<Cascade>, String> {
         Ok(cascades(&self.words()?, &self.schema))

@@ -40,6 +40,8 @@ pub(super) struct Cutter<'a, R> {
     /// The followed table whose turn it is.
     table: Option<TableName>,
     is_between_delimiters: bool,
+    /// Definitions of other tables with foreign keys, each with its schema.
+    pub(super) others: Vec<(String, String)>,
 }
 
 #[derive(Debug, Clone)]
@@ -58,6 +60,7 @@ impl<'a, R: BufRead> Cutter<'a, R> {
             schema: String::new(),
             table: None,
             is_between_delimiters: false,
+            others: Vec::new(),
         }
     }
 
@@ -118,6 +121,11 @@ impl<'a, R: BufRead> Cutter<'a, R> {
         }
         if line.starts_with(b"CREATE TABLE ") {
             self.table = None;
+            let sql = String::from_utf8_lossy(&self.statement(line, is_whole)?).into_owned();
+            if sql.contains("REFERENCES") {
+                self.others.push((self.schema.clone(), sql));
+            }
+            return Ok(None);
         }
         let last = line.trim_ascii_end().last().copied().unwrap_or(0);
         self.pass_statement(is_whole, last)?;

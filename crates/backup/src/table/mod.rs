@@ -156,16 +156,18 @@ pub fn restore(
     }
     let stream = PlainStream::open(origin.reader, &backup.backup.file).map_err(|error| error.to_string())?;
     let mut work = Work { target, into: wanted.into, followed: &followed, is_over, tell };
-    let done = work.make(BufReader::with_capacity(BUFFER_BYTES, stream), &mut answer, |work, cascades| {
-        let all = [&scan.cascades[..], cascades].concat();
-        choice::begin(record, course.stretch.is_none(), |begin| {
-            cascades::check(origin.copied, begin, wanted.until, &scan, &all)
-        })?;
-        tell(&format!("the log is applied: {} of its transactions concern the tables", scan.touched));
-        let mut applier = Applier::new(&mut work.target, work.followed);
-        applier.run(origin.copied, &scan, is_over)?;
-        Ok((applier.applied, applier.triggers))
-    });
+    let done =
+        work.make(BufReader::with_capacity(BUFFER_BYTES, stream), &mut answer, |work, cascades, others| {
+            let all = [&scan.cascades[..], cascades].concat();
+            let all = cascades::with_those_of_parents(all, &[&scan.others[..], others].concat())?;
+            choice::begin(record, course.stretch.is_none(), |begin| {
+                cascades::check(origin.copied, begin, wanted.until, &scan, &all)
+            })?;
+            tell(&format!("the log is applied: {} of its transactions concern the tables", scan.touched));
+            let mut applier = Applier::new(&mut work.target, work.followed);
+            applier.run(origin.copied, &scan, is_over)?;
+            Ok((applier.applied, applier.triggers))
+        });
     let done = done.and_then(|()| work.finish(wanted, &mut answer));
     let cleared = work.target.clear(&followed);
     done?;
@@ -202,7 +204,7 @@ impl Work<'_> {
         &mut self,
         stream: BufReader<PlainStream>,
         answer: &mut Answer,
-        log: impl FnOnce(&mut Self, &[Cascade]) -> Result<(Applied, Vec<String>), String>,
+        log: impl FnOnce(&mut Self, &[Cascade], &[Statement]) -> Result<(Applied, Vec<String>), String>,
     ) -> Result<(), String> {
         (self.tell)("the dump is read, and what it has of the tables is loaded");
         let mut cutter = Cutter::new(stream, self.followed, self.target.statement_bytes_max);
@@ -239,7 +241,9 @@ impl Work<'_> {
         }
         loader.end()?;
         self.target.run("SET NAMES utf8mb4")?;
-        let (applied, triggers) = log(self, &cascades)?;
+        let other = |(schema, text)| Statement { schema, text, sql_mode: 0 };
+        let others: Vec<Statement> = cutter.others.into_iter().map(other).collect();
+        let (applied, triggers) = log(self, &cascades, &others)?;
         answer.applied = applied;
         answer.triggers.extend(triggers);
         Ok(())

@@ -54,6 +54,8 @@ pub(super) struct Scan {
     updated: HashSet<Arc<TableName>>,
     /// Foreign keys that definitions in the log make.
     pub(super) cascades: Vec<Cascade>,
+    /// Definitions in the log that may make some, of whatever table.
+    pub(super) others: Vec<Statement>,
     /// Statements of other tables that stand in the place of their rows, and the first of them.
     pub(super) elsewhere: u64,
     pub(super) first_elsewhere: Option<String>,
@@ -225,6 +227,9 @@ impl Scan {
             });
             if let Err(why) = taken {
                 failed.get_or_insert(why);
+            }
+            if statement.text.to_uppercase().contains("REFERENCES") {
+                self.others.push(statement);
             }
         })
         .map_err(|error| error.to_string())?;

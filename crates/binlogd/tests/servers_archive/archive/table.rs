@@ -24,6 +24,8 @@ const TABLES: &str = "
     CREATE TABLE shop.keyless (a INT, b VARCHAR(20) CHARACTER SET latin1);
     CREATE TABLE shop.kids (id INT PRIMARY KEY, parent INT, FOREIGN KEY (parent) REFERENCES people (id) ON DELETE CASCADE);
     INSERT INTO shop.kids VALUES (1, 1), (2, 4);
+    CREATE TABLE shop.grandkids (id INT PRIMARY KEY, kid INT, FOREIGN KEY (kid) REFERENCES kids (id) ON DELETE CASCADE);
+    INSERT INTO shop.grandkids VALUES (1, 1), (2, 2);
     CREATE TABLE shop.other (id INT PRIMARY KEY, n INT);
     INSERT INTO shop.other VALUES (1, 1);
     INSERT INTO shop.lines (person, price, doc, bytes) VALUES (1, 10, '{\"a\": [1, 2]}', x'00275c0aff'), (2, 20, NULL, ''), (3, 30, '7', NULL);
@@ -217,8 +219,12 @@ fn brings_tables_back(name: &str) {
         let said = scene.said(&[("shop.kids", "shop.kids_back")], &end, 0);
         let kids = sums(source, &["shop.kids".to_owned(), "shop.kids_back".to_owned()]);
         assert_eq!(kids[0], kids[1], "{said}");
+        let said = scene.said(&[("shop.grandkids", "shop.grandkids_back")], &end, 0);
+        let kids = sums(source, &["shop.grandkids".to_owned(), "shop.grandkids_back".to_owned()]);
+        assert_eq!(kids[0], kids[1], "{said}");
     } else {
         scene.refused("shop.kids", &end, "to which a foreign key of the table points");
+        scene.refused("shop.grandkids", &end, "it changes rows of shop.people");
     }
     scene.refused("mysql.user", &end, "one of the server's own");
     source.sql("CREATE USER weak@'%' IDENTIFIED BY 'w'; GRANT SELECT, INSERT, CREATE, DROP, ALTER, INDEX, UPDATE, DELETE ON *.* TO weak@'%'; SET GLOBAL read_only = ON");
