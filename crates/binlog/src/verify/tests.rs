@@ -580,11 +580,26 @@ fn a_mariadb_file_of_another_server_is_damage() {
     );
     // Nobody knows whose it is.
     assert_eq!(found(list(3, 9)), Vec::<String>::new());
-    assert_eq!(
-        found(file(1, 9, 0)),
-        Vec::<String>::new(),
-        "a node of Galera has got its first file from another"
-    );
+    // A node of Galera has got its first file from another, and no file else.
+    let found = |files: &[Vec<u8>]| {
+        let ours = ("mariadb-1", vec![(NAMES[3], list(1, 0))]);
+        let theirs = NAMES.into_iter().zip(files.iter().cloned()).collect();
+        let mut found = strangers(ServerKind::MariaDb, &[ours, ("mariadb-2", theirs)]);
+        found.retain(|problem| problem.contains("another server wrote it"));
+        found
+    };
+    let (own, empty) = (|later| list(2, later), |later| file(1, later, 0));
+    assert_eq!(found(&[empty(9), own(20)]), Vec::<String>::new());
+    for (files, at) in [
+        (vec![empty(9)], 1),
+        (vec![own(9), empty(20)], 2),
+        (vec![own(9), empty(20), own(30)], 2),
+        (vec![list(1, 9), own(20)], 1),
+    ] {
+        let problems = found(&files);
+        let strange = format!("b.00000{at}: another server wrote it than mariadb-2");
+        assert!(problems.iter().any(|problem| problem.starts_with(&strange)), "{problems:#?}");
+    }
 }
 
 /// What servers do and their operators: none of it is damage.

@@ -100,9 +100,11 @@ fn has_timeline(reports: &[TimelineReport], uuid: Uuid) -> bool {
 }
 
 /// Whether the server may have begun with this file although another one wrote it. A node of Galera to which the state was transferred
-/// has got the newest binary log of the node that gave it, which begins one for that: without transactions, and its own log behind it.
-fn is_of_a_donor(report: &TimelineReport, file: usize) -> bool {
-    named_server_id(&report.name).is_some() && report.files[file].transactions == 0
+/// has got the newest binary log of the node that gave it, which begins one for that: without transactions, and its own log behind it
+/// (`next`, and whether the server wrote that).
+fn is_of_a_donor(report: &TimelineReport, file: usize, next: Option<(&Writer, bool)>) -> bool {
+    let goes_on = file == 0 && next.is_some_and(|(_, is_known)| is_known);
+    goes_on && named_server_id(&report.name).is_some() && report.files[file].transactions == 0
 }
 
 /// Files of a timeline that neither bear a `server_id` of its server nor are followed, in the same run of that server's log, by one
@@ -121,7 +123,7 @@ fn strange_files(report: &TimelineReport, own: &BTreeMap<String, BTreeSet<u32>>)
             is_known && (goes_on || after.format.server_id == writer.format.server_id)
         };
         let is_known = is_own(writer) || next.is_some_and(goes_on);
-        if !is_known && !is_of_a_donor(report, number) {
+        if !is_known && !is_of_a_donor(report, number, next) {
             strange.push(number);
         }
         next = Some((writer, is_known));
