@@ -56,6 +56,10 @@ mod tests {
         Facts { version: version.to_owned(), ..mysql() }
     }
 
+    fn of_google(version: &str) -> Facts {
+        with(of_version(version), "version_comment", Some("(Google)"))
+    }
+
     #[test]
     fn each_provider_is_told_by_what_its_servers_print() {
         let rds = |facts| with(facts, BASEDIR, Some("/rdsdbbin/mysql-8.0.36.R2/"));
@@ -64,13 +68,18 @@ mod tests {
             (rds(mysql()), Provider::Rds),
             (rds(mariadb()), Provider::Rds),
             (aurora, Provider::Aurora),
-            (of_version("8.0.31-google"), Provider::CloudSql),
-            (of_version("5.7.14-google-log"), Provider::CloudSql),
-            (with(mysql(), "version_comment", Some("(Google)")), Provider::CloudSql),
+            (of_google("8.0.31-google"), Provider::CloudSql),
+            (of_google("5.7.14-google-log"), Provider::CloudSql),
             (of_version("8.0.40-azure"), Provider::Azure),
+            (of_version("5.7.44-azure-log"), Provider::Azure),
             (with(mysql(), AAD_AUTH_ONLY, Some("OFF")), Provider::Azure),
         ] {
             assert_eq!(facts.provider(), Some(provider));
+            // Switched on it is looked at, as anywhere.
+            let text = format!("{:?}", examine_all(&facts, &wanted()));
+            assert!(text.contains("never tried") && text.contains("_enabled is ON"), "{text}");
+            let off = ["rpl_semi_sync_source_enabled", "rpl_semi_sync_master_enabled"];
+            let facts = off.iter().fold(facts, |facts, name| with(facts, name, None));
             let findings = examine_all(&facts, &wanted());
             let text = format!("{findings:?}");
             assert!(text.contains(provider.name()) && text.contains("never tried"), "{text}");
@@ -79,7 +88,14 @@ mod tests {
             let is_amazons = matches!(provider, Provider::Rds | Provider::Aurora);
             assert_eq!(text.contains("CALL mysql.rds_set_configuration"), is_amazons, "{text}");
         }
-        for facts in [mysql(), mariadb(), with(mysql(), BASEDIR, Some("/usr/"))] {
+        for facts in [
+            mysql(),
+            mariadb(),
+            with(mysql(), BASEDIR, Some("/usr/")),
+            of_version("8.0.36-google-fork"),
+            with(mysql(), "version_comment", Some("(Google)")),
+            of_version("8.0.36-azure-vm1"),
+        ] {
             assert_eq!(facts.provider(), None);
         }
     }

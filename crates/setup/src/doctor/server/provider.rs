@@ -27,16 +27,17 @@ pub(crate) enum Provider {
 }
 
 impl Provider {
-    /// Who runs it; `None` for a server like others.
+    /// Who runs it; `None` for a server like others. Whoever builds a server may call it what he likes, so Cloud SQL is told by its
+    /// version and its comment, and Azure's by a whole suffix.
     pub(super) fn of(version: &str, variables: &BTreeMap<String, String>) -> Option<Provider> {
         let variable = |name| variables.get(name).map(String::as_str);
         if variable(AURORA_VERSION).is_some() {
             Some(Provider::Aurora)
         } else if variable(BASEDIR).is_some_and(|folder| folder.starts_with("/rdsdbbin/")) {
             Some(Provider::Rds)
-        } else if version.contains("-google") || variable("version_comment") == Some("(Google)") {
+        } else if version.contains("-google") && variable("version_comment") == Some("(Google)") {
             Some(Provider::CloudSql)
-        } else if version.contains("-azure") || variable(AAD_AUTH_ONLY).is_some() {
+        } else if version.trim_end_matches("-log").ends_with("-azure") || variable(AAD_AUTH_ONLY).is_some() {
             Some(Provider::Azure)
         } else {
             None

@@ -36,7 +36,7 @@ pub fn examine(facts: &Facts, wanted: &Wanted) -> Vec<Finding> {
     if !wanted.semi_sync {
         return vec![Finding::ok("semi-sync: not wanted (semi_sync = false)")];
     }
-    if let Some(provider) = facts.provider() {
+    if let Some(provider) = facts.provider().filter(|_| !is_switched_on(facts)) {
         return vec![without_semi_sync(provider)];
     }
     let Some(names) =
@@ -86,8 +86,11 @@ fn absent(facts: &Facts) -> Finding {
 /// Semi-sync is on and no replica is attached: what writes the binary log waits, and on MySQL a statement about accounts
 /// keeps logins out meanwhile.
 pub fn waits_for_nobody(facts: &Facts) -> bool {
-    let is_on = [SOURCE, MASTER].into_iter().any(|names| facts.is_on(&names.name("enabled")));
-    is_on && facts.semi_sync_clients == Some(0)
+    is_switched_on(facts) && facts.semi_sync_clients == Some(0)
+}
+
+fn is_switched_on(facts: &Facts) -> bool {
+    [SOURCE, MASTER].into_iter().any(|names| facts.is_on(&names.name("enabled")))
 }
 
 /// A statement about accounts, so that it does not wait when semi-sync waits for nobody: what is not logged is not waited for.
