@@ -8,9 +8,24 @@ pub const LOG_ENGINE: &str = "binlog_storage_engine";
 /// Whether the nodes of a Galera cluster (MariaDB) give a transaction one GTID. OFF, each numbers what it writes to its log.
 pub const GALERA_GTIDS: &str = "wsrep_gtid_mode";
 
+/// The domain of those GTIDs. Every other one gets the node's own, `gtid_domain_id`.
+pub const GALERA_DOMAIN: &str = "wsrep_gtid_domain_id";
+
+/// How the nodes of a Galera cluster get one history. No statement does it: switched on while a node runs, and in a domain that has
+/// GTIDs already, it has the node give some of them again. Seen with MariaDB 10.11.
+pub const GALERA_SETTLED_BY: &str = "In the option file of every node: wsrep_gtid_mode = ON, and one wsrep_gtid_domain_id for all that was never used \
+     before and is the gtid_domain_id of none of them. Restart the whole cluster, and take a new backup";
+
 /// What tells whether a server is to be refused by [`refusal`].
-pub const REFUSED_BY: [&str; 5] =
-    [LOG_ENGINE, "log_replica_updates", "log_slave_updates", GALERA_GTIDS, "wsrep_on"];
+pub const REFUSED_BY: [&str; 7] = [
+    LOG_ENGINE,
+    "gtid_domain_id",
+    "log_replica_updates",
+    "log_slave_updates",
+    GALERA_DOMAIN,
+    GALERA_GTIDS,
+    "wsrep_on",
+];
 
 /// The names, and what keeps a source from being copied at all. All are of text or numbers that SHOW VARIABLES does not cut.
 const NAMES: &[&str] = &[
@@ -36,6 +51,7 @@ const NAMES: &[&str] = &[
     "lower_case_table_names",
     "max_binlog_size",
     "sql_mode",
+    GALERA_DOMAIN,
     GALERA_GTIDS,
     "wsrep_on",
 ];
@@ -85,7 +101,14 @@ pub fn refusal<'a>(value: impl Fn(&str) -> Option<&'a str>, hosts: usize) -> Opt
     if let Some(name) = ["log_slave_updates", "log_replica_updates"].into_iter().find(is_off) {
         return refused(name, log_of_one_node(name));
     }
-    (hosts > 1 && is_off(&GALERA_GTIDS)).then(|| refused(GALERA_GTIDS, numbered_by_each_node()))?
+    if hosts < 2 {
+        return None;
+    }
+    if is_off(&GALERA_GTIDS) {
+        return refused(GALERA_GTIDS, numbered_by_each_node());
+    }
+    let domain = value(GALERA_DOMAIN).filter(|domain| value("gtid_domain_id") == Some(domain))?;
+    refused(GALERA_DOMAIN, one_domain(domain))
 }
 
 /// Why a node of Galera that logs only what its own clients commit is no source. Seen with MariaDB 10.11.
@@ -104,8 +127,18 @@ fn numbered_by_each_node() -> String {
     format!(
         "the server is a node of a Galera cluster with {GALERA_GTIDS} = OFF, and `hosts` names several: each node numbers by itself, \
          so one GTID can be two transactions on two nodes, and nobody can say what one lacks. Nothing is copied until that is settled; what was \
-         copied before is kept and served. Set {GALERA_GTIDS} = ON and the same wsrep_gtid_domain_id on every node (in the option files, \
-         and with SET GLOBAL), or leave one node alone in `hosts`"
+         copied before is kept and served. {GALERA_SETTLED_BY}; or leave one node alone in `hosts`"
+    )
+}
+
+/// Why nodes that number for themselves in the domain of the cluster cannot either. Both are 0 by default. Seen with MariaDB 10.11: after
+/// one write that Galera does not replicate a node gives the same GTID twice.
+fn one_domain(domain: &str) -> String {
+    format!(
+        "the server is a node of a Galera cluster whose {GALERA_DOMAIN} is its gtid_domain_id too ({domain}), and `hosts` names several: \
+         what Galera does not replicate (a table of MyISAM, wsrep_on = OFF) is numbered in the domain of all nodes, so one GTID can be two \
+         transactions. Nothing is copied until that is settled; what was copied before is kept and served. {GALERA_SETTLED_BY}; or leave one \
+         node alone in `hosts`"
     )
 }
 
@@ -150,6 +183,12 @@ mod tests {
         assert_eq!(said(&node("OFF", "ON"), 1).as_deref(), Some("log_slave_updates: OFF"));
         assert_eq!(said(&node("ON", "OFF"), 2).as_deref(), Some("wsrep_gtid_mode: OFF"));
         assert_eq!((said(&node("ON", "OFF"), 1), said(&node("1", "1"), 3)), (None, None));
+        let domains = |of_all| {
+            let own = [("gtid_domain_id", "0"), (GALERA_DOMAIN, of_all)];
+            [&node("ON", "ON")[..], &own].concat()
+        };
+        assert_eq!(said(&domains("0"), 2).as_deref(), Some("wsrep_gtid_domain_id: 0"));
+        assert_eq!((said(&domains("0"), 1), said(&domains("9"), 2)), (None, None));
     }
 
     /// A peer may say anything.

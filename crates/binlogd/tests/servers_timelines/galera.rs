@@ -63,11 +63,13 @@ impl Cluster {
                 nobody()
             ),
             format!("--wsrep-sst-receive-address={}", nobody()),
-            format!("--gtid-domain-id={}", 100 + node),
-            format!("--wsrep-gtid-domain-id={DOMAIN}"),
             "--rpl-semi-sync-master-wait-point=AFTER_SYNC".to_owned(),
             "--rpl-semi-sync-master-wait-no-slave=OFF".to_owned(),
         ];
+        if self.more.contains(&"--wsrep-gtid-mode=ON") {
+            options.push(format!("--gtid-domain-id={}", 100 + node));
+            options.push(format!("--wsrep-gtid-domain-id={DOMAIN}"));
+        }
         options.extend(self.more.iter().map(|&option| option.to_owned()));
         options
     }
@@ -250,6 +252,21 @@ fn nodes_whose_logs_are_no_history_are_refused_by_name() {
     alone.wait_caught_up(first);
     let (_, said) = doctor(&account_url(first), &alone.data_dir(), &[]);
     line(&said, "warning", "wsrep_gtid_mode: OFF");
+    assert!(!said.contains("SET GLOBAL wsrep"), "no statement does it: {said}");
+
+    // Switched on, in the domain that each node uses for itself: GTIDs are given twice.
+    let switch = |value| {
+        for node in [first, second] {
+            node.sql(&format!("SET GLOBAL wsrep_gtid_mode = {value}"));
+        }
+    };
+    switch("ON");
+    let (code, said) = refused(&cluster.urls(), "wsrep_gtid_domain_id is its gtid_domain_id too (0)");
+    line(&said, "error", "wsrep_gtid_domain_id: 0");
+    assert_eq!(code, 1, "{said}");
+    let (_, said) = doctor(&account_url(first), &alone.data_dir(), &[]);
+    line(&said, "warning", "wsrep_gtid_domain_id: 0");
+    switch("OFF");
 
     // And what the others wrote is missing where the applier does not log.
     cluster.nodes[1].stop();

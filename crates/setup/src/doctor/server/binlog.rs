@@ -6,7 +6,7 @@ use super::provider::Provider;
 use crate::doctor::finding::Finding;
 use crate::doctor::wanted::Wanted;
 use codec::ServerKind;
-use source::settings::GALERA_GTIDS;
+use source::settings::{GALERA_GTIDS, GALERA_SETTLED_BY};
 
 /// A copy that is not kept up for a day, a weekend perhaps, should not lose transactions.
 const RETENTION_SECONDS_MIN: u64 = 24 * 3600;
@@ -36,16 +36,15 @@ fn log_on(facts: &Facts) -> &'static str {
 /// A node of a Galera cluster of MariaDB.
 fn galera(facts: &Facts) -> Option<Finding> {
     let gtids = facts.variable(GALERA_GTIDS).filter(|_| facts.is_on("wsrep_on"))?;
-    Some(match gtids {
-        "ON" => Finding::ok(format!(
-            "{GALERA_GTIDS}: ON, on a node of a Galera cluster; only what clients commit on this node waits for binlogd"
+    // As one of several it would be refused; so it is alone.
+    Some(match facts.refusal(2) {
+        None => Finding::ok(format!(
+            "{GALERA_GTIDS}: {gtids}, on a node of a Galera cluster; only what clients commit on this node waits for binlogd"
         )),
-        _ => Finding::warning(format!("{GALERA_GTIDS}: {gtids}"))
-            .because(
-                "each node of the Galera cluster numbers by itself, so no other node can take this one's place as the source: before a \
-                 second one is named in `hosts`, on every node, with the same wsrep_gtid_domain_id",
-            )
-            .fixed_by(facts.set(GALERA_GTIDS, "ON")),
+        Some(refusal) => Finding::warning(refusal.setting).because(format!(
+            "one GTID can be two transactions in this Galera cluster once a write is not replicated, so no other node can take this \
+             one's place as the source. Before a second one is named in `hosts`: {GALERA_SETTLED_BY}"
+        )),
     })
 }
 
@@ -218,6 +217,19 @@ mod tests {
         assert_eq!((fault.level, &*fault.what), (Level::Error, "log_slave_updates: OFF"));
         let fault = only_fault(&node(GALERA_GTIDS, "OFF"), &wanted());
         assert_eq!((fault.level, &*fault.what), (Level::Warning, "wsrep_gtid_mode: OFF"));
+        assert!(fault.sql.is_none() && fault.why.contains("never used"), "no statement does it: {fault:?}");
+        let domains = |of_all| {
+            with(
+                with(node(GALERA_GTIDS, "ON"), "gtid_domain_id", Some("0")),
+                "wsrep_gtid_domain_id",
+                Some(of_all),
+            )
+        };
+        let fault = only_fault(&domains("0"), &wanted());
+        assert_eq!((fault.level, &*fault.what), (Level::Warning, "wsrep_gtid_domain_id: 0"));
+        let fault = only_fault(&domains("0"), &Wanted { hosts: 2, ..wanted() });
+        assert_eq!((fault.level, &*fault.what), (Level::Error, "wsrep_gtid_domain_id: 0"));
+        assert_eq!(galera(&domains("9")).unwrap().level, Level::Ok);
         let fault = only_fault(&node(GALERA_GTIDS, "OFF"), &Wanted { hosts: 3, ..wanted() });
         assert_eq!(fault.level, Level::Error, "{fault:?}");
         let fault = only_fault(&node(GALERA_GTIDS, "ON"), &Wanted { hosts: 3, ..wanted() });
