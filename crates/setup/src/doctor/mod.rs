@@ -92,6 +92,7 @@ pub(crate) mod test_facts {
             variables,
             semi_sync_clients: Some(1),
             semi_sync_waits: Some(true),
+            in_group: Some(false),
         }
     }
 

@@ -67,6 +67,8 @@ pub struct Facts {
     pub semi_sync_clients: Option<u64>,
     /// Whether the source waits for acknowledgements now, though it was told to; `None` when the server does not say.
     pub semi_sync_waits: Option<bool>,
+    /// Whether it is an ONLINE member of a group of MySQL's Group Replication; `None` where the account may not ask.
+    pub in_group: Option<bool>,
 }
 
 /// A registered replica.
@@ -102,6 +104,11 @@ impl Facts {
         let waits = of_status(["rpl_semi_sync_source_status", "rpl_semi_sync_master_status"]);
         let grants = answered(connection.query("SHOW GRANTS"))?.map(|rows| first_column(&rows));
         let replicas = ask_for_replicas(connection)?;
+        // The name alone stays when the server has left the group.
+        let in_group = match variables.get(GROUP_NAME).is_some_and(|name| !name.is_empty()) {
+            true => ask_in_group(connection)?,
+            false => Some(false),
+        };
         Ok(Facts {
             kind: connection.server_kind(),
             version: variables.get("version").map_or(connection.server_version(), String::as_str).to_owned(),
@@ -113,6 +120,7 @@ impl Facts {
             replicas,
             semi_sync_clients: clients.and_then(|count| count.parse().ok()),
             semi_sync_waits: waits.map(|waits| waits == "ON"),
+            in_group,
             variables,
         })
     }
@@ -171,6 +179,13 @@ impl Facts {
             format!("SET GLOBAL {name} = {value}; -- and in the server's option file, to last")
         }
     }
+}
+
+/// Needs SELECT on the table, which the account of binlogd has not.
+fn ask_in_group(connection: &mut Connection) -> Result<Option<bool>, WireError> {
+    let own = "SELECT COUNT(*) FROM performance_schema.replication_group_members WHERE member_id = @@server_uuid AND member_state = 'ONLINE'";
+    let rows = answered(connection.query(own))?;
+    Ok(rows.ok().and_then(|rows| rows.first().map(|count| count != "0")))
 }
 
 /// SHOW REPLICAS came with MySQL 8.0.22, and SHOW SLAVE HOSTS left with 8.4.

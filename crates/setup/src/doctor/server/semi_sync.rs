@@ -221,7 +221,7 @@ fn wait_point(facts: &Facts, _: &Wanted, names: &Names) -> Option<Finding> {
 fn wait_no_replica(facts: &Facts, wanted: &Wanted, names: &Names) -> Option<Finding> {
     let name = names.name("wait_no_replica");
     facts.variable(&name)?;
-    if group(facts).is_some() || wanted.hosts > 1 && facts.is_on("wsrep_on") {
+    if wanted.hosts > 1 && (group(facts).is_some() || facts.is_on("wsrep_on")) {
         return Some(group::wait_no_replica(facts, &name));
     }
     if facts.is_on(&name) {
