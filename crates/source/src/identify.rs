@@ -41,10 +41,21 @@ pub struct SourceIdentity {
     /// `@@read_only` (super_read_only sets it too): by convention a replica, or a server that is being taken out of service. A node
     /// of Galera that has lost its cluster, or is not let in yet, is one too.
     pub is_read_only: bool,
-    /// A node of a Galera cluster: `@@wsrep_on`.
-    pub in_galera: bool,
+    /// Of a node of a Galera cluster (`@@wsrep_on`) that one's name, `@@wsrep_cluster_name`.
+    pub galera: Option<String>,
     /// False for servers before MySQL 5.6.1, whose binary logs have no checksums.
     pub knows_checksums: bool,
+}
+
+/// Whether clients can write to a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// They can.
+    Writable,
+    /// `@@read_only`: somebody has said so.
+    ReadOnly,
+    /// A node of Galera that has lost its cluster, or is not let in yet.
+    Closed,
 }
 
 /// The source's side of semi-sync.
@@ -97,12 +108,14 @@ impl SourceIdentity {
             }
             ServerKind::MariaDb => (format!("mariadb-{server_id}"), true, GtidState::empty(kind)),
         };
-        let asked =
-            connection.query("SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only', 'wsrep_on')")?;
+        let asked = connection.query(
+            "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('read_only', 'wsrep_cluster_name', 'wsrep_on')",
+        )?;
         let asked = asked.variables().map_err(refused)?;
         let in_galera = asked.get("wsrep_on").is_some_and(|value| value == "ON");
+        let galera = in_galera.then(|| asked.get("wsrep_cluster_name").cloned().unwrap_or_default());
         let is_read_only = asked.get("read_only").is_some_and(|value| says_read_only(value))
-            || in_galera && Self::ask_closed(connection, in_galera)?;
+            || in_galera && Self::access(connection, in_galera)? != Access::Writable;
         let (executed, applied) = executed(connection)?;
         // The UUID becomes part of a folder's name.
         if kind == ServerKind::MySql && uuid.parse::<Uuid>().is_err() {
@@ -119,7 +132,7 @@ impl SourceIdentity {
             purged,
             semi_sync,
             is_read_only,
-            in_galera,
+            galera,
             knows_checksums,
         })
     }
@@ -128,22 +141,24 @@ impl SourceIdentity {
     ///
     /// # Errors
     /// As [`ask`](Self::ask).
-    pub fn ask_read_only(&self, connection: &mut Connection) -> Result<bool, WireError> {
-        Self::ask_closed(connection, self.in_galera)
+    pub fn ask_access(&self, connection: &mut Connection) -> Result<Access, WireError> {
+        Self::access(connection, self.galera.is_some())
     }
 
     /// A node of Galera that is not part of its cluster goes on sending its log, and says nothing there; but it refuses statements
     /// that read a table, and a derived one counts.
-    fn ask_closed(connection: &mut Connection, in_galera: bool) -> Result<bool, WireError> {
+    fn access(connection: &mut Connection, in_galera: bool) -> Result<Access, WireError> {
         let statement = match in_galera {
             true => "SELECT @@global.read_only FROM (SELECT 1) AS one",
             false => "SELECT @@global.read_only",
         };
         match connection.query(statement) {
-            Err(WireError::Server { code: ER_UNKNOWN_COM_ERROR, .. }) if in_galera => Ok(true),
-            rows => {
-                rows?.first().map(says_read_only).ok_or_else(|| refused("@@read_only is no text".to_owned()))
-            }
+            Err(WireError::Server { code: ER_UNKNOWN_COM_ERROR, .. }) if in_galera => Ok(Access::Closed),
+            rows => match rows?.first().map(says_read_only) {
+                Some(true) => Ok(Access::ReadOnly),
+                Some(false) => Ok(Access::Writable),
+                None => Err(refused("@@read_only is no text".to_owned())),
+            },
         }
     }
 
@@ -331,7 +346,7 @@ mod tests {
             purged: GtidState::empty(ServerKind::MariaDb),
             semi_sync: SourceSemiSync::Absent,
             is_read_only: false,
-            in_galera: false,
+            galera: None,
             knows_checksums: true,
         };
         let held = GtidState::parse(ServerKind::MariaDb, "0-1-10,0-2-55,0-3-58,4-1-1").unwrap();

@@ -94,7 +94,7 @@ fn executed(record: &BackupRecord) -> Result<SourceIdentity, String> {
         purged: GtidState::empty(kind),
         semi_sync: SourceSemiSync::Absent,
         is_read_only: false,
-        in_galera: false,
+        galera: None,
         knows_checksums: true,
     })
 }

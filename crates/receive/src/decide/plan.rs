@@ -201,7 +201,7 @@ mod tests {
             applied: MariadbGtidState::new(),
             purged: set(""),
             semi_sync: SourceSemiSync::Enabled,
-            in_galera: false,
+            galera: None,
             knows_checksums: true,
             is_read_only: false,
         }

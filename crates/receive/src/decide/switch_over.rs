@@ -10,10 +10,12 @@
 //!   has everything too, and the source may be read-only for a backup;
 //! - and it has executed everything that the read-only source has, and that the copy holds.
 //!
-//! Of a Galera cluster every node is writable: there it goes to any that has everything, when clients cannot write to the source.
+//! Of a Galera cluster every node is writable: there it goes to any that has everything, when the source has lost the cluster. One that is
+//! merely read-only is like any other source.
 //!
 //! Whatever else is found to be writable is not guessed about: it is said.
 
+use source::identify::Access;
 use std::time::{Duration, Instant};
 
 /// For so long both may have been writable, which some do in the other order. It outlasts a look that is slow.
@@ -30,12 +32,15 @@ const DOUBT_MIN: Duration = Duration::from_secs(5);
 pub(crate) struct Seen {
     read_only: Option<Instant>,
     writable: Option<Instant>,
+    /// By the last look.
+    is_closed: bool,
 }
 
 impl Seen {
     /// A look has found it so.
-    pub(crate) fn look(&mut self, is_read_only: bool, at: Instant) {
-        *if is_read_only { &mut self.read_only } else { &mut self.writable } = Some(at);
+    pub(crate) fn look(&mut self, access: Access, at: Instant) {
+        *if access == Access::Writable { &mut self.writable } else { &mut self.read_only } = Some(at);
+        self.is_closed = access == Access::Closed;
     }
 
     /// Whether clients could write at the last look.
@@ -74,7 +79,7 @@ pub(crate) struct Other {
     pub(crate) seen: Seen,
     /// What it has.
     pub(crate) has: Has,
-    /// It and the source are nodes of Galera.
+    /// It and the source are nodes of one Galera cluster.
     pub(crate) is_node: bool,
 }
 
@@ -144,7 +149,7 @@ pub(crate) fn decide(source: &Seen, others: &[Other], now: Instant) -> Verdict {
     let hosts = || writable.iter().map(|other| other.host).collect();
     let node = writable.iter().find(|other| other.is_node && other.has == Has::All);
     if let Some(node) = node
-        && !source.is_writable()
+        && source.is_closed
     {
         return Verdict::GoTo(node.host);
     }
@@ -190,7 +195,8 @@ mod tests {
     fn seen(looks: &[bool], now: Instant) -> Seen {
         let mut seen = Seen::default();
         for (ago, is_read_only) in looks.iter().rev().enumerate().rev() {
-            seen.look(*is_read_only, now - Duration::from_secs(ago as u64));
+            let access = if *is_read_only { Access::ReadOnly } else { Access::Writable };
+            seen.look(access, now - Duration::from_secs(ago as u64));
         }
         seen
     }
@@ -246,7 +252,15 @@ mod tests {
         assert_eq!(decide(&read_only, &[replica, other(2)], now), Verdict::GoTo(2));
         let node = |host, has| Other { has, is_node: true, seen: seen(&[false; 9], now), ..other(host) };
         let nodes = [node(1, Has::NotAll), node(2, Has::All)];
-        assert_eq!(decide(&read_only, &nodes, now), Verdict::GoTo(2), "cut off from its cluster");
+        let mut closed = read_only;
+        closed.look(Access::Closed, now);
+        assert_eq!(decide(&closed, &nodes, now), Verdict::GoTo(2), "cut off from its cluster");
+        let of_others = nodes.map(|node| Other { is_node: false, ..node });
+        let several = Verdict::Doubt(Doubt::Several(vec![1, 2]));
+        assert_eq!(decide(&closed, &of_others, now), several, "another cluster");
+        assert_eq!(decide(&read_only, &nodes, now), several, "for a backup, perhaps");
+        closed.look(Access::ReadOnly, now);
+        assert_eq!(decide(&closed, &nodes, now), several, "back in its cluster");
         assert_eq!(decide(&writable, &nodes, now), Verdict::Doubt(Doubt::Too(vec![1, 2])));
     }
 

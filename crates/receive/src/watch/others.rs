@@ -10,7 +10,7 @@ use crate::decide::switch_over::{Has, Other, Seen, Verdict, decide};
 use crate::watch::counters::{LOOK_MAX, ask_waiting};
 use codec::gtid::GtidState;
 use source::clock::Clock;
-use source::identify::SourceIdentity;
+use source::identify::{Access, SourceIdentity};
 use status::Watched;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -128,14 +128,15 @@ impl Others {
         held: impl FnOnce() -> Arc<GtidState>,
         clock: &dyn Clock,
     ) -> Result<Verdict, WireError> {
-        let is_read_only = source.ask_read_only(connection)?;
+        let access = source.ask_access(connection)?;
+        let is_read_only = access != Access::Writable;
         let was_read_only = self.shared.source_is_read_only.swap(is_read_only, Ordering::AcqRel);
         if is_read_only && !was_read_only {
             self.wake();
         }
         let hosts = {
             let mut hosts = self.shared.hosts();
-            hosts[number].seen.look(is_read_only, clock.now());
+            hosts[number].seen.look(access, clock.now());
             hosts.clone()
         };
         let mut all: Option<Arc<GtidState>> = None;
@@ -155,7 +156,8 @@ impl Others {
                 host,
                 seen: known.seen,
                 has: has(known.identity.as_deref(), known.waiting, source, all.as_deref()),
-                is_node: source.in_galera && known.identity.as_ref().is_some_and(|other| other.in_galera),
+                is_node: source.galera.is_some()
+                    && known.identity.as_ref().is_some_and(|other| other.galera == source.galera),
             })
             .collect();
         Ok(decide(&hosts[number].seen, &others, clock.now()))
@@ -230,11 +232,11 @@ impl Onlooker {
                 (connection, identity)
             }
         };
-        let is_read_only = identity.ask_read_only(&mut connection)?;
+        let access = identity.ask_access(&mut connection)?;
         // What it says from now on it had when it was found to be so.
         let at = self.upstream.clock.now();
         let mut waiting = 0;
-        if !is_read_only && self.shared.source_is_read_only.load(Ordering::Acquire) {
+        if access == Access::Writable && self.shared.source_is_read_only.load(Ordering::Acquire) {
             identity.ask_executed(&mut connection)?;
             // Behind that: what is acknowledged in between is lacking until the next look, and nothing is believed wrongly.
             waiting = ask_waiting(&mut connection)?.unwrap_or(0);
@@ -242,7 +244,7 @@ impl Onlooker {
         {
             let mut hosts = self.shared.hosts();
             let host = &mut hosts[self.number];
-            host.seen.look(is_read_only, at);
+            host.seen.look(access, at);
             host.identity = Some(Arc::new(identity.clone()));
             host.waiting = waiting;
         }
@@ -314,7 +316,7 @@ mod tests {
             purged: gtids(""),
             semi_sync: SourceSemiSync::Enabled,
             is_read_only: false,
-            in_galera: false,
+            galera: None,
             knows_checksums: true,
         }
     }

@@ -46,7 +46,7 @@ fn server_of(kind: ServerKind) -> SourceIdentity {
         purged: GtidState::empty(kind),
         semi_sync: SourceSemiSync::Absent,
         is_read_only: false,
-        in_galera: false,
+        galera: None,
         knows_checksums: true,
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn target(executed: &str) -> SourceIdentity {
         purged: GtidState::empty(ServerKind::MySql),
         semi_sync: SourceSemiSync::Absent,
         is_read_only: false,
-        in_galera: false,
+        galera: None,
         knows_checksums: true,
     }
 }

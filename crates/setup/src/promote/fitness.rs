@@ -208,7 +208,7 @@ mod tests {
             applied: MariadbGtidState::new(),
             purged: GtidState::empty(kind),
             semi_sync: SourceSemiSync::Disabled,
-            in_galera: false,
+            galera: None,
             knows_checksums: true,
             is_read_only: true,
         }

@@ -180,7 +180,7 @@ mod tests {
             applied: MariadbGtidState::new(),
             purged: GtidState::empty(kind),
             semi_sync: SourceSemiSync::Enabled,
-            in_galera: false,
+            galera: None,
             knows_checksums: true,
             is_read_only: false,
         };

@@ -375,7 +375,7 @@ mod tests {
                 applied: MariadbGtidState::new(),
                 purged: GtidState::empty(kind),
                 semi_sync: SourceSemiSync::Absent,
-                in_galera: false,
+                galera: None,
                 knows_checksums: true,
                 is_read_only: true,
             };

@@ -76,7 +76,7 @@ mod tests {
             purged: GtidState::empty(ServerKind::MariaDb),
             semi_sync: SourceSemiSync::Absent,
             is_read_only: false,
-            in_galera: false,
+            galera: None,
             knows_checksums: true,
         };
         let before = GtidState::parse(ServerKind::MariaDb, before).unwrap();

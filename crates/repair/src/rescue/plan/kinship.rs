@@ -61,7 +61,7 @@ mod tests {
             purged: GtidState::empty(kind),
             semi_sync: SourceSemiSync::Absent,
             is_read_only: false,
-            in_galera: false,
+            galera: None,
             knows_checksums: true,
         };
         Kinship::of(&server, &state(held))

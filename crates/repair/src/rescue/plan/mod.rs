@@ -426,7 +426,7 @@ mod tests {
             purged: set(""),
             semi_sync: SourceSemiSync::Absent,
             is_read_only: false,
-            in_galera: false,
+            galera: None,
             knows_checksums: true,
         };
         let mut looked = Vec::new();
@@ -496,7 +496,7 @@ mod tests {
                 purged: GtidState::empty(ServerKind::MariaDb),
                 semi_sync: SourceSemiSync::Absent,
                 is_read_only: false,
-                in_galera: false,
+                galera: None,
                 knows_checksums: true,
             };
             Plan::make(dir.path(), &held, &server, &LeftOut::default(), |_| {}).unwrap()
