@@ -114,6 +114,9 @@ impl SourceIdentity {
         let asked = asked.variables().map_err(refused)?;
         let in_galera = asked.get("wsrep_on").is_some_and(|value| value == "ON");
         let galera = in_galera.then(|| asked.get("wsrep_cluster_name").cloned().unwrap_or_default());
+        if in_galera {
+            answer_at_once(connection)?;
+        }
         let is_read_only = asked.get("read_only").is_some_and(|value| says_read_only(value))
             || in_galera && Self::access(connection, in_galera)? != Access::Writable;
         let (executed, applied) = executed(connection)?;
@@ -209,6 +212,15 @@ impl SourceIdentity {
             left.insert(id);
         }
         GtidState::Mariadb(left)
+    }
+}
+
+/// Has a node of Galera answer whatever its cluster is like: without waiting for what the others have (`wsrep_sync_wait`), and with a
+/// refusal when it is cut off (`wsrep_dirty_reads`). For this connection. Where it may not be set all stays as it is.
+fn answer_at_once(connection: &mut Connection) -> Result<(), WireError> {
+    match connection.query("SET SESSION wsrep_sync_wait = 0, wsrep_dirty_reads = OFF") {
+        Ok(_) | Err(WireError::Server { .. } | WireError::AccessDenied { .. }) => Ok(()),
+        Err(error) => Err(error),
     }
 }
 

@@ -63,6 +63,9 @@ impl Cluster {
                 nobody()
             ),
             format!("--wsrep-sst-receive-address={}", nobody()),
+            // A node that is cut off answers such sessions as if it were not, or keeps them waiting.
+            "--wsrep-dirty-reads=ON".to_owned(),
+            "--wsrep-sync-wait=1".to_owned(),
             "--rpl-semi-sync-master-wait-point=AFTER_SYNC".to_owned(),
             "--rpl-semi-sync-master-wait-no-slave=OFF".to_owned(),
         ];
