@@ -379,8 +379,8 @@ fn mariadb_session() -> Vec<u8> {
     use targets::session::step;
     // The version in the greeting decides.
     let known = [
-        vec![step::LOGIN_MARIADB, step::BASICS, step::VARIABLE, 0, step::VARIABLE, 1, step::NO_ROWS],
-        vec![step::VARIABLE, 8, step::VARIABLE, 7, step::VARIABLE, 9],
+        vec![step::LOGIN_MARIADB, step::BASICS, step::VARIABLE, 0, step::NO_ROWS, step::VARIABLE, 8],
+        vec![step::VARIABLE, 5, step::VARIABLE, 7, step::VARIABLE, 9],
     ]
     .concat();
     let format = scripted(SOUND, code::FORMAT_DESCRIPTION, &binlog::format_body(1));

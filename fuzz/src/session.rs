@@ -86,12 +86,12 @@ pub mod step {
 /// What a source may be asked, and an answer.
 pub const VARIABLES: [(&str, &str); 10] = [
     ("binlog_checksum", "CRC32"),
-    ("read_only", "OFF"),
     ("rpl_semi_sync_source_enabled", "ON"),
     ("server_uuid", UUID),
     ("gtid_mode", "ON"),
-    ("@@global.gtid_executed", "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5"),
     ("@@global.gtid_purged", ""),
+    ("read_only", "OFF"),
+    ("@@global.gtid_executed", "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-5"),
     ("@@global.gtid_binlog_state", "0-1-99,1-2-5"),
     ("rpl_semi_sync_master_enabled", "OFF"),
     ("@@global.gtid_slave_pos", ""),
