@@ -447,7 +447,7 @@ fn a_purge_of_a_stopped_copy_asks_the_archive() {
 
     let (code, said) = purge(&names[1], &["--dry-run"]);
     assert!(code == Some(0) && said.contains("no archive was asked"), "{said}");
-    let lost = objects(&place.root(), &format!("{}/", names[1]), ".zst").remove(0);
+    let lost = first_listed(&place.root(), &format!("{}/", names[1]));
     let bytes = std::fs::read(&lost).expect("an object");
     std::fs::write(&lost, &bytes[1..]).expect("a file");
     let (code, said) = purge(&names[2], &["--archive", &url]);
